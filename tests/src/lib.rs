@@ -1,0 +1,1 @@
+//! The harness that the end-to-end suite drives the binaries with.
