@@ -1,1 +1,17 @@
-//! sys
+//! The kernel calls that no safe crate offers, and the few sequences around them that every part of toolcell needs.
+//!
+//! This is the only crate with `unsafe`. Each wrapper does one system call, takes and returns owned or borrowed
+//! descriptors, and keeps the errno. Nothing here knows what a cell, a call or a receipt is.
+#![expect(unsafe_code, reason = "clone3, mount_setattr, close_range and descriptor hand-over have no safe wrapper")]
+
+mod fds;
+mod fork;
+mod mounts;
+mod root;
+mod user;
+
+pub use fds::{close_from, inherited_fd, limit_fds_to_stdio, peer_groups};
+pub use fork::{Child, ForkError, clone_process, spawn};
+pub use mounts::{MountAttr, set_mount_attributes};
+pub use root::{RootBind, private_root};
+pub use user::{BecomeError, become_user, empty_capabilities, parent_death_signal};

@@ -1,0 +1,66 @@
+//! A root of our own for a part that needs almost nothing of the host's files.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use nix::sched::CloneFlags;
+use rustix::fs::{CWD, Mode};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree, unmount,
+};
+
+use crate::{MountAttr, set_mount_attributes};
+
+/// One directory that stays reachable.
+#[derive(Debug, Clone, Copy)]
+pub struct RootBind<'a> {
+    /// The directory, opened before.
+    pub source: BorrowedFd<'a>,
+    /// Its name directly below the new root, without a slash.
+    pub at: &'a str,
+    /// Whether it can only be read.
+    pub read_only: bool,
+}
+
+/// Moves the process into mount, network and IPC namespaces of its own, whose root is an empty read-only tmpfs with
+/// only `binds` in it; the working directory becomes `/`.
+///
+/// Every mount is nosuid, nodev and noexec. Descriptors that are open already stay usable, so the caller closes what
+/// it does not want to keep. Needs CAP_SYS_ADMIN and a single thread.
+///
+/// # Errors
+/// The error of the first kernel call that failed; the process must then end, as its root is in between.
+pub fn private_root(binds: &[RootBind<'_>]) -> io::Result<()> {
+    // Cloned before the namespace changes: open_tree(2) takes only mounts of the caller's own mount namespace.
+    let mut trees = Vec::with_capacity(binds.len());
+    for bind in binds {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+        let tree = open_tree(bind.source, "", flags)?;
+        let attr = MountAttr { read_only: bind.read_only, no_suid: true, no_dev: true, no_exec: true, private: true };
+        set_mount_attributes(tree.as_fd(), attr, false)?;
+        trees.push((tree, bind.at));
+    }
+    nix::sched::unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(context.as_fd(), "size", "64k")?;
+    fsconfig_set_string(context.as_fd(), "nr_inodes", "64")?;
+    fsconfig_set_string(context.as_fd(), "mode", "0755")?;
+    fsconfig_create(context.as_fd())?;
+    let attr = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let root = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attr)?;
+    // Attached first: before Linux 6.15 nothing can be mounted onto a detached mount.
+    move_mount(root.as_fd(), "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    for (tree, at) in &trees {
+        rustix::fs::mkdirat(root.as_fd(), *at, Mode::from_raw_mode(0o755))?;
+        move_mount(tree.as_fd(), "", root.as_fd(), *at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    }
+    set_mount_attributes(root.as_fd(), MountAttr { read_only: true, ..MountAttr::default() }, false)?;
+    rustix::process::fchdir(root.as_fd())?;
+    rustix::process::pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    rustix::process::chdir("/")?;
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Giving up privilege for good, and dying with the parent.
+
+use std::io;
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+use rustix::thread::CapabilitySet;
+
+/// Why privilege was not given up.
+#[derive(Debug)]
+pub enum BecomeError {
+    /// A system call failed.
+    Call {
+        /// Which.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+    /// All calls succeeded, but reading back shows something else.
+    ReadBack {
+        /// What is not as asked for.
+        what: &'static str,
+    },
+}
+
+impl std::fmt::Display for BecomeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Call { call, source } => write!(f, "{call} failed while giving up privilege: {source}"),
+            Self::ReadBack { what } => write!(f, "privilege was given up, but {what} is not as asked for"),
+        }
+    }
+}
+
+impl std::error::Error for BecomeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Call { source, .. } => Some(source),
+            Self::ReadBack { .. } => None,
+        }
+    }
+}
+
+fn call<T, E: Into<io::Error>>(name: &'static str, result: Result<T, E>) -> Result<T, BecomeError> {
+    result.map_err(|source| BecomeError::Call { call: name, source: source.into() })
+}
+
+/// Becomes an ordinary user: no supplementary group, no capability in any set, none that execve(2) could give back,
+/// no core dump, not dumpable, killed when the parent dies. Reads all of it back.
+///
+/// # Errors
+/// [`BecomeError`]; the process must then end.
+pub fn become_user(uid: u32, gid: u32) -> Result<(), BecomeError> {
+    call(
+        "setrlimit(RLIMIT_CORE)",
+        rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }),
+    )?;
+    call("setgroups", nix::unistd::setgroups(&[]))?;
+    empty_bounding_set()?;
+    let (user, group) = (nix::unistd::Uid::from_raw(uid), nix::unistd::Gid::from_raw(gid));
+    call("setresgid", nix::unistd::setresgid(group, group, group))?;
+    call("setresuid", nix::unistd::setresuid(user, user, user))?;
+    empty_capabilities()?;
+    call("prctl(PR_SET_NO_NEW_PRIVS)", rustix::thread::set_no_new_privs(true))?;
+    call("prctl(PR_SET_DUMPABLE)", rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable))?;
+    // After setresuid, which clears it (prctl(2), PR_SET_PDEATHSIG).
+    parent_death_signal()?;
+    read_back(uid, gid)
+}
+
+/// Has the kernel send SIGKILL to this process when its parent ends. Cleared by a change of user ids.
+///
+/// # Errors
+/// [`BecomeError::Call`].
+pub fn parent_death_signal() -> Result<(), BecomeError> {
+    call("prctl(PR_SET_PDEATHSIG)", rustix::process::set_parent_process_death_signal(Some(Signal::KILL)))
+}
+
+fn empty_bounding_set() -> Result<(), BecomeError> {
+    for bit in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match rustix::thread::capability_is_in_bounding_set(capability) {
+            Ok(true) => {
+                call("prctl(PR_CAPBSET_DROP)", rustix::thread::remove_capability_from_bounding_set(capability))?
+            }
+            Ok(false) => {}
+            // The kernel knows no capability of this number, nor of a higher one.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(errno) => return Err(BecomeError::Call { call: "prctl(PR_CAPBSET_READ)", source: errno.into() }),
+        }
+    }
+    Ok(())
+}
+
+/// Empties the ambient, bounding, effective, permitted and inheritable capability sets, in this order: the bounding
+/// set needs CAP_SETPCAP. A bounding set that is empty already needs nothing.
+///
+/// # Errors
+/// [`BecomeError::Call`].
+pub fn empty_capabilities() -> Result<(), BecomeError> {
+    call("prctl(PR_CAP_AMBIENT_CLEAR_ALL)", rustix::thread::clear_ambient_capability_set())?;
+    empty_bounding_set()?;
+    let none = rustix::thread::CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    call("capset", rustix::thread::set_capabilities(None, none))
+}
+
+fn read_back(uid: u32, gid: u32) -> Result<(), BecomeError> {
+    let uids = call("getresuid", nix::unistd::getresuid())?;
+    let gids = call("getresgid", nix::unistd::getresgid())?;
+    let groups = call("getgroups", nix::unistd::getgroups())?;
+    let sets = call("capget", rustix::thread::capabilities(None))?;
+    let none = CapabilitySet::empty();
+    let bounded =
+        call("prctl(PR_CAPBSET_READ)", rustix::thread::capability_is_in_bounding_set(CapabilitySet::SYS_ADMIN))?;
+    let checks = [
+        ("the user id", [uids.real, uids.effective, uids.saved].iter().all(|id| id.as_raw() == uid)),
+        ("the group id", [gids.real, gids.effective, gids.saved].iter().all(|id| id.as_raw() == gid)),
+        ("the list of supplementary groups", groups.is_empty()),
+        ("a capability set", sets.effective == none && sets.permitted == none && sets.inheritable == none),
+        ("the bounding set", !bounded),
+        ("no_new_privs", matches!(rustix::thread::no_new_privs(), Ok(true))),
+        ("the dumpable flag", matches!(rustix::process::dumpable_behavior(), Ok(DumpableBehavior::NotDumpable))),
+        ("the parent-death signal", matches!(rustix::process::parent_process_death_signal(), Ok(Some(Signal::KILL)))),
+    ];
+    match checks.into_iter().find(|(_, holds)| !holds) {
+        Some((what, _)) => Err(BecomeError::ReadBack { what }),
+        None => Ok(()),
+    }
+}
