@@ -2,12 +2,13 @@
 //!
 //! Nothing here does I/O, reads a clock or holds state. Shapes that travel as JSON are in `request`, `answer`,
 //! `problem`, `tool`, `control`, `verdict`; shapes that travel between our own processes (postcard) are in `plan`
-//! and `signing`.
+//! and `signing`. `json` reads strict JSON and writes its canonical form.
 
 mod answer;
 mod control;
 mod fact;
 mod ids;
+pub mod json;
 mod limits;
 pub mod names;
 pub mod plan;
