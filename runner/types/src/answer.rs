@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, LimitHit, Sha256, ToolError, Verdict};
+use crate::{CallId, ControlId, LimitHit, Sha256, ToolError, Verdict};
 
 /// Three values and no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -318,6 +318,8 @@ pub struct Health {
     pub ends_when_idle: bool,
     /// Whether controls may be switched off here.
     pub ablation: bool,
+    /// Controls that the operator accepted as unavailable.
+    pub accept_unavailable: Vec<ControlId>,
     /// Digest of the policy in force.
     pub policy: Sha256,
 }
