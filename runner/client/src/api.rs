@@ -1,0 +1,192 @@
+//! The endpoints, one method each.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use toolcell_types::{Answer, CallId, CallState, CallsPage, Health, KeysPage, ReceiptsPage, RunningCall, ToolsPage};
+
+use crate::http1::{Ask, Reply, exchange, open};
+use crate::{ClientError, OutputStream, Stream};
+
+/// Asks the daemon behind one socket. Cheap to clone; holds no connection.
+#[derive(Debug, Clone)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone)]
+pub struct CallReply {
+    /// The answer, read.
+    pub answer: Box<Answer>,
+    /// The answer, byte for byte as the daemon stored it.
+    pub body: Bytes,
+    /// Whether it is the stored answer of an earlier request with the same id.
+    pub is_replay: bool,
+}
+
+/// Where a call is.
+#[derive(Debug, Clone)]
+pub enum CallStatus {
+    /// Its intent is signed; the rest is to come.
+    Running(Box<RunningCall>),
+    /// It is over.
+    Over(CallReply),
+}
+
+impl Client {
+    /// A client of the daemon at `socket`. Nothing is opened yet.
+    #[must_use]
+    pub fn new(socket: impl Into<PathBuf>) -> Self {
+        Self { socket: socket.into() }
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// `GET /healthz`.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `is_nobody_there` tells whether to start a daemon.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.read(Ask::get("asking for the daemon's health", "/healthz")).await
+    }
+
+    /// `POST /v1/calls`: runs a tool and waits for its end, however long that takes.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] when no tool ran. After a broken transport the call is found by its id.
+    pub async fn call(&self, body: Bytes) -> Result<CallReply, ClientError> {
+        const DOING: &str = "submitting a call";
+        let ask = Ask { patience: None, ..Ask::post(DOING, "/v1/calls", body) };
+        over(exchange(&self.socket, ask).await?, DOING)
+    }
+
+    /// `POST /v1/calls` with `Prefer: respond-async, follow`: returns once the intent is signed. The tool's output
+    /// waits for a follower of each stream, so [`Self::follow`] both at once.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] when no tool will run.
+    pub async fn submit(&self, body: Bytes) -> Result<CallStatus, ClientError> {
+        const DOING: &str = "submitting a call";
+        let prefer = Some("respond-async, follow");
+        let ask = Ask { patience: None, prefer, ..Ask::post(DOING, "/v1/calls", body) };
+        status(exchange(&self.socket, ask).await?, DOING)
+    }
+
+    /// `GET /v1/calls`: the newest calls first.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn calls(&self, limit: Option<u32>) -> Result<CallsPage, ClientError> {
+        let query = limit.map_or_else(String::new, |limit| format!("?limit={limit}"));
+        self.read(Ask::get("listing calls", format!("/v1/calls{query}"))).await
+    }
+
+    /// `GET /v1/calls/{id}`.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with NOT_FOUND when there is no such call, or it is not the caller's.
+    pub async fn status(&self, call: &CallId) -> Result<CallStatus, ClientError> {
+        const DOING: &str = "asking for a call";
+        status(exchange(&self.socket, Ask::get(DOING, format!("/v1/calls/{call}"))).await?, DOING)
+    }
+
+    /// `POST /v1/calls/{id}/cancel`. The call ends soon after; one that is over stays as it is.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with NOT_FOUND when there is no such call, or it is not the caller's.
+    pub async fn cancel(&self, call: &CallId) -> Result<CallStatus, ClientError> {
+        const DOING: &str = "cancelling a call";
+        let ask = Ask::post(DOING, format!("/v1/calls/{call}/cancel"), Bytes::new());
+        status(exchange(&self.socket, ask).await?, DOING)
+    }
+
+    /// `GET /v1/calls/{id}/stdout|stderr`: what is kept of a stream so far.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn output(&self, call: &CallId, stream: Stream) -> Result<Bytes, ClientError> {
+        let ask = Ask::get("reading an output", format!("/v1/calls/{call}/{}", stream.as_str()));
+        Ok(exchange(&self.socket, ask).await?.body)
+    }
+
+    /// `GET /v1/calls/{id}/stdout|stderr?follow=1`: a stream from its beginning, as it is written, to its end.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with INVALID_REQUEST when the beginning is not kept any more.
+    pub async fn follow(&self, call: &CallId, stream: Stream) -> Result<OutputStream, ClientError> {
+        let path = format!("/v1/calls/{call}/{}?follow=1", stream.as_str());
+        let ask = Ask { patience: None, ..Ask::get("following an output", path) };
+        Ok(OutputStream::new(open(&self.socket, ask).await?.into_body()))
+    }
+
+    /// `GET /v1/tools`: the tools that the caller may see.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tools(&self) -> Result<ToolsPage, ClientError> {
+        self.read(Ask::get("listing tools", "/v1/tools")).await
+    }
+
+    /// `GET /v1/receipts`: at most `limit` entries of the log behind index `after`, or from the start.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with ROLE_DENIED for who may not read the log.
+    pub async fn receipts(&self, after: Option<u64>, limit: Option<u32>) -> Result<ReceiptsPage, ClientError> {
+        let members = [after.map(|n| format!("after={n}")), limit.map(|n| format!("limit={n}"))];
+        let query = members.into_iter().flatten().collect::<Vec<_>>().join("&");
+        let mark = if query.is_empty() { "" } else { "?" };
+        self.read(Ask::get("reading receipts", format!("/v1/receipts{mark}{query}"))).await
+    }
+
+    /// `GET /v1/keys`: the public keys that receipts of this instance are signed with.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn keys(&self) -> Result<KeysPage, ClientError> {
+        self.read(Ask::get("asking for the keys", "/v1/keys")).await
+    }
+
+    /// `POST /v1/shutdown`: an idle daemon ends; one with live calls refuses.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with QUEUE_FULL while calls run, ROLE_DENIED for who is no operator.
+    pub async fn shutdown(&self) -> Result<Health, ClientError> {
+        self.read(Ask::post("asking the daemon to end", "/v1/shutdown", Bytes::new())).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, ask: Ask<'_>) -> Result<T, ClientError> {
+        let doing = ask.doing;
+        let reply = exchange(&self.socket, ask).await?;
+        serde_json::from_slice(&reply.body).map_err(|source| ClientError::Shape { doing, source })
+    }
+}
+
+/// Only the state decides whether a call is over, not the HTTP status.
+#[derive(serde::Deserialize)]
+struct StateOnly {
+    state: CallState,
+}
+
+fn status(reply: Reply, doing: &'static str) -> Result<CallStatus, ClientError> {
+    let shape = |source| ClientError::Shape { doing, source };
+    let peek: StateOnly = serde_json::from_slice(&reply.body).map_err(shape)?;
+    match peek.state {
+        CallState::Submitting => Ok(CallStatus::Running(serde_json::from_slice(&reply.body).map_err(shape)?)),
+        CallState::Complete | CallState::Failed | CallState::Unknown => over(reply, doing).map(CallStatus::Over),
+    }
+}
+
+fn over(reply: Reply, doing: &'static str) -> Result<CallReply, ClientError> {
+    let answer = serde_json::from_slice(&reply.body).map_err(|source| ClientError::Shape { doing, source })?;
+    let is_replay = reply.headers.get("idempotent-replayed").is_some_and(|value| value == "true");
+    Ok(CallReply { answer, body: reply.body, is_replay })
+}
+
+#[cfg(test)]
+mod tests;
