@@ -1,0 +1,135 @@
+//! The whole answer, from the signed outcome and the kept output. Nothing else goes into it, so that a lost answer is
+//! made again byte for byte.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256 as Hasher};
+use toolcell_types::{Answer, CallState, Dropped, Envelope, OutputText, RunningCall, Sha256, Truncated};
+
+use crate::statement::{self, Recorded, StatementError, Stream};
+
+/// Why no answer can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The payload cannot be read.
+    #[error("the payload cannot be read")]
+    Payload {
+        /// Why.
+        source: StatementError,
+    },
+    /// It states something else.
+    #[error("the entry is not {expected}")]
+    OtherKind {
+        /// What it should have been.
+        expected: &'static str,
+    },
+    /// The envelope is around another payload.
+    #[error("the envelope holds another payload")]
+    OtherEnvelope,
+    /// The bytes are not those that were kept.
+    #[error("the kept bytes of {stream} have the digest {got}, the receipt says {expected}")]
+    OtherBytes {
+        /// Which stream.
+        stream: &'static str,
+        /// What the receipt says.
+        expected: Sha256,
+        /// What the bytes have.
+        got: Sha256,
+    },
+    /// It could not be written as JSON.
+    #[error("the answer could not be written")]
+    Encode {
+        /// What the serialiser said.
+        source: serde_json::Error,
+    },
+}
+
+/// The answer to a call whose outcome is signed.
+///
+/// # Errors
+/// [`AssembleError`] if payload, envelope and kept bytes do not belong together.
+pub fn answer(
+    payload: &[u8],
+    kept_stdout: &[u8],
+    kept_stderr: &[u8],
+    envelope: Envelope,
+) -> Result<Answer, AssembleError> {
+    if envelope.payload != STANDARD.encode(payload) {
+        return Err(AssembleError::OtherEnvelope);
+    }
+    let recorded = statement::read(payload).map_err(|source| AssembleError::Payload { source })?;
+    let Recorded::Outcome { outcome, .. } = recorded else {
+        return Err(AssembleError::OtherKind { expected: "an outcome" });
+    };
+    let (state, retryable) = (outcome.state(), outcome.is_retryable());
+    let definition = outcome.definition;
+    Ok(Answer {
+        call_id: definition.call_id,
+        attempt: definition.attempt,
+        tool: definition.tool,
+        state,
+        status: outcome.status,
+        is_error: outcome.is_error,
+        effect: outcome.effect,
+        retryable,
+        revision: outcome.revision,
+        data: outcome.data,
+        error: outcome.error,
+        verdict: outcome.verdict,
+        limits_hit: outcome.limits_hit,
+        usage: outcome.usage,
+        stdout: text("stdout", &outcome.stdout, kept_stdout)?,
+        stderr: text("stderr", &outcome.stderr, kept_stderr)?,
+        truncated: Truncated { stdout: dropped(&outcome.stdout), stderr: dropped(&outcome.stderr) },
+        controls: outcome.controls,
+        policy: definition.policy,
+        image: definition.image,
+        receipt: envelope,
+    })
+}
+
+/// The bytes of an answer as they are stored, sent and replayed.
+///
+/// # Errors
+/// [`AssembleError::Encode`]; not expected of any answer.
+pub fn encode(answer: &Answer) -> Result<Vec<u8>, AssembleError> {
+    serde_json::to_vec(answer).map_err(|source| AssembleError::Encode { source })
+}
+
+/// What is known of a call whose intent is signed and whose outcome is not.
+///
+/// # Errors
+/// [`AssembleError`] if the payload is no intent or the envelope holds another.
+pub fn running(payload: &[u8], envelope: Envelope) -> Result<RunningCall, AssembleError> {
+    if envelope.payload != STANDARD.encode(payload) {
+        return Err(AssembleError::OtherEnvelope);
+    }
+    let recorded = statement::read(payload).map_err(|source| AssembleError::Payload { source })?;
+    let Recorded::Intent { intent, .. } = recorded else {
+        return Err(AssembleError::OtherKind { expected: "an intent" });
+    };
+    Ok(RunningCall {
+        call_id: intent.definition.call_id,
+        attempt: intent.definition.attempt,
+        state: CallState::Submitting,
+        intent: envelope,
+    })
+}
+
+fn text(name: &'static str, stream: &Stream, kept: &[u8]) -> Result<OutputText, AssembleError> {
+    let got = Sha256(Hasher::digest(kept).into());
+    if got != stream.kept {
+        return Err(AssembleError::OtherBytes { stream: name, expected: stream.kept, got });
+    }
+    Ok(match std::str::from_utf8(kept) {
+        Ok(text) => OutputText::Text(text.to_owned()),
+        Err(_other_bytes) => OutputText::Base64 { base64: STANDARD.encode(kept) },
+    })
+}
+
+fn dropped(stream: &Stream) -> Option<Dropped> {
+    (stream.dropped_bytes > 0).then_some(Dropped { dropped_bytes: stream.dropped_bytes, sha256: stream.sha256 })
+}
+
+#[cfg(test)]
+mod tests;
