@@ -38,9 +38,34 @@ pub fn limit_fds_to_stdio() -> io::Result<()> {
     close_range(3, libc::CLOSE_RANGE_CLOEXEC)
 }
 
+/// Closes every descriptor from 3 up but those in `keep`.
+///
+/// Only for a fresh child that ends by exec or `_exit`: descriptors that the parent's copied state still owns are
+/// closed under it.
+///
+/// # Errors
+/// As [`close_from`].
+pub fn close_except(keep: &[RawFd]) -> io::Result<()> {
+    let mut sorted: Vec<RawFd> = keep.iter().copied().filter(|number| *number >= 3).collect();
+    sorted.sort_unstable();
+    let mut first = 3;
+    for number in sorted {
+        if number > first {
+            close_range_between(first, number - 1, 0)?;
+        }
+        first = number.saturating_add(1);
+    }
+    close_from(first)
+}
+
 fn close_range(first: RawFd, flags: u32) -> io::Result<()> {
+    close_range_between(first, -1, flags)
+}
+
+/// A `last` of -1 is the largest unsigned number, as the kernel wants it for "all from `first` up".
+fn close_range_between(first: RawFd, last: RawFd, flags: u32) -> io::Result<()> {
     // SAFETY: close_range(2) takes three integers and touches only this process's descriptor table.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) };
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

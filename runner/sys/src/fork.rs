@@ -143,13 +143,33 @@ pub fn spawn(
     env: &[CString],
     fds: &[(BorrowedFd<'_>, RawFd)],
 ) -> Result<Child, ForkError> {
-    clone_process(0, || match install(fds) {
+    clone_process(0, || match reset_signals().and_then(|()| install(fds)) {
         Ok(()) => match nix::unistd::execve(program, args, env) {
             Ok(never) => match never {},
             Err(_errno) => 127,
         },
         Err(_error) => 126,
     })
+}
+
+/// Default dispositions for the signals that Rust's runtime ignores (SIGPIPE), and an empty signal mask: what a program
+/// expects of whoever executes it. CLONE_CLEAR_SIGHAND resets handlers only, not what is ignored (clone(2)).
+///
+/// # Errors
+/// EINVAL, which cannot happen for these signals.
+pub fn reset_signals() -> io::Result<()> {
+    let default = nix::sys::signal::SigAction::new(
+        nix::sys::signal::SigHandler::SigDfl,
+        nix::sys::signal::SaFlags::empty(),
+        nix::sys::signal::SigSet::empty(),
+    );
+    for signal in [nix::sys::signal::Signal::SIGPIPE, nix::sys::signal::Signal::SIGCHLD] {
+        // SAFETY: the new disposition is SIG_DFL, so no handler of ours can run in a wrong context; the kernel copies
+        // the structure.
+        unsafe { nix::sys::signal::sigaction(signal, &default) }?;
+    }
+    nix::sys::signal::SigSet::empty().thread_set_mask()?;
+    Ok(())
 }
 
 /// Puts each descriptor under its number and closes all others from 3 up. Only for a child that is about to exec.

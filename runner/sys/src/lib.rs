@@ -10,8 +10,8 @@ mod mounts;
 mod root;
 mod user;
 
-pub use fds::{close_from, inherited_fd, limit_fds_to_stdio, peer_groups};
-pub use fork::{Child, ForkError, clone_process, spawn};
+pub use fds::{close_except, close_from, inherited_fd, limit_fds_to_stdio, peer_groups};
+pub use fork::{Child, ForkError, clone_process, reset_signals, spawn};
 pub use mounts::{MountAttr, set_mount_attributes};
 pub use root::{RootBind, private_root};
 pub use user::{BecomeError, become_user, empty_capabilities, parent_death_signal};

@@ -1,0 +1,29 @@
+//! What the launcher is given when it takes over.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// Everything the launcher holds from its start.
+#[derive(Debug)]
+pub struct LauncherConfig {
+    /// SOCK_SEQPACKET socket to the daemon.
+    pub daemon: OwnedFd,
+    /// pidfd of the daemon, a child of this process.
+    pub daemon_pidfd: OwnedFd,
+    /// pidfd of the signer, a child of this process.
+    pub signer_pidfd: OwnedFd,
+    /// Locks that live as long as the launcher.
+    pub locks: Vec<OwnedFd>,
+    /// First of the 65,536 host ids of this instance.
+    pub uid_base: u32,
+    /// Name of the instance; names its cgroups.
+    pub instance: String,
+    /// Parent of the instance's group below each hierarchy's root, instead of `toolcell`.
+    pub cgroup_parent: Option<String>,
+    /// Directories that no mount may be, lie under or contain.
+    pub deny_paths: Vec<PathBuf>,
+    /// Files to remove at the end.
+    pub unlink: Vec<PathBuf>,
+    /// The runtime directory; the launcher keeps an empty directory in it to attach its /dev template to.
+    pub runtime_dir: PathBuf,
+}

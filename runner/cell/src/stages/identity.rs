@@ -1,0 +1,46 @@
+//! Who the init and the tool are, and that neither can become anybody else.
+
+use rustix::process::DumpableBehavior;
+use rustix::thread::CapabilitiesSecureBits;
+
+use super::{INIT_ID, TOOL_ID};
+use crate::record::{At as _, Op, Probes, Stage, StageError};
+
+/// Takes the init's ids, keeps the capabilities of the new user namespace, cannot be read or traced by the tool.
+pub(super) fn become_init() -> Result<(), StageError> {
+    rustix::thread::set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP)
+        .at(Stage::Identity, Op::SecureBits)?;
+    nix::unistd::setgroups(&[]).at(Stage::Identity, Op::SetGroups)?;
+    take_ids(INIT_ID)?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Stage::Identity, Op::Dumpable)
+}
+
+/// Takes the tool's ids, and locks every way by which a change of ids could give something back.
+pub(super) fn become_tool() -> Result<(), StageError> {
+    let locked = CapabilitiesSecureBits::NO_SETUID_FIXUP
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
+        | CapabilitiesSecureBits::NO_ROOT
+        | CapabilitiesSecureBits::NO_ROOT_LOCKED
+        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    rustix::thread::set_capabilities_secure_bits(locked).at(Stage::Identity, Op::SecureBits)?;
+    take_ids(TOOL_ID)
+}
+
+fn take_ids(id: u32) -> Result<(), StageError> {
+    let (user, group) = (nix::unistd::Uid::from_raw(id), nix::unistd::Gid::from_raw(id));
+    nix::unistd::setresgid(group, group, group).at(Stage::Identity, Op::SetGid)?;
+    nix::unistd::setresuid(user, user, user).at(Stage::Identity, Op::SetUid)
+}
+
+/// Reads back that no user namespace may be made in here, and tries to make one while all capabilities are there.
+pub(super) fn probe_nested_user_namespace(probes: &mut Probes) -> Result<(), StageError> {
+    let text = std::fs::read_to_string("/proc/sys/user/max_user_namespaces").at(Stage::Identity, Op::UserLimit)?;
+    probes.max_user_namespaces = text.trim().parse().unwrap_or(-1);
+    probes.userns_errno = match nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER) {
+        Ok(()) => 0,
+        Err(errno) => errno as i32,
+    };
+    Ok(())
+}

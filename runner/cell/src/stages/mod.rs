@@ -1,0 +1,140 @@
+//! The inside of a cell: what the freshly cloned child does, in order, until the tool runs.
+//!
+//! The order is the design. Each line's comment says why it cannot move up or down. The child never returns to the
+//! launcher's code: it becomes the cell's init and ends with `_exit`. A step that fails is reported as a record.
+
+mod capabilities;
+mod cgroups;
+mod exec;
+mod identity;
+mod landlock;
+mod mounts;
+mod namespaces;
+mod rlimits;
+mod seccomp;
+mod stdio;
+mod supervise;
+
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
+
+use toolcell_types::Limits;
+
+pub(crate) use self::landlock::{Abi, best_abi};
+pub(crate) use self::mounts::{
+    DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS, tmpfs,
+};
+pub(crate) use self::rlimits::wanted as wanted_rlimits;
+pub(crate) use self::seccomp::Filters;
+use crate::record::{At as _, Op, Record, Stage, StageError};
+
+/// User and group id of the cell's init, inside.
+pub(crate) const INIT_ID: u32 = 65_533;
+/// User and group id of the tool, inside.
+pub(crate) const TOOL_ID: u32 = 65_534;
+
+/// Everything a cell is made from. Built by the launcher before the clone, so that the child only takes steps.
+pub(crate) struct CellSpec<'a> {
+    /// Packet socket to the launcher.
+    pub(crate) control: OwnedFd,
+    /// `tasks` files of the cell's groups, open for writing.
+    pub(crate) tasks: Vec<OwnedFd>,
+    /// The root.
+    pub(crate) root: RootPlan<'a>,
+    /// Limits that are enforced from inside (rlimits, scratch).
+    pub(crate) limits: Limits,
+    /// System call filters.
+    pub(crate) filters: &'a Filters,
+    /// Landlock's vetted level on this kernel.
+    pub(crate) landlock: Abi,
+    /// The half of the plan that only this child reads.
+    pub(crate) go: OwnedFd,
+    /// Standard input; none is /dev/null.
+    pub(crate) stdin: Option<OwnedFd>,
+    /// Write end of standard output.
+    pub(crate) stdout: OwnedFd,
+    /// Write end of standard error.
+    pub(crate) stderr: OwnedFd,
+}
+
+impl CellSpec<'_> {
+    fn kept(&self) -> Vec<RawFd> {
+        let mut kept: Vec<RawFd> = [&self.control, &self.go, &self.stdout, &self.stderr]
+            .into_iter()
+            .chain(self.stdin.as_ref())
+            .chain(&self.tasks)
+            .map(|fd| fd.as_raw_fd())
+            .collect();
+        kept.extend(self.root.descriptors());
+        kept
+    }
+}
+
+/// Runs in the child of clone3, as process 1 of its own pid namespace. The value is the init's exit code, which
+/// nobody relies on.
+pub(crate) fn enter(spec: &CellSpec<'_>) -> i32 {
+    match init(spec) {
+        Ok(()) => 0,
+        Err(error) => fail(spec, error),
+    }
+}
+
+/// Init: from the bare clone to the reaping loop.
+fn init(spec: &CellSpec<'_>) -> Result<(), StageError> {
+    // First, so that nothing the launcher holds (other cells' descriptors, locks) lives on in here.
+    toolcell_sys::close_except(&spec.kept()).at(Stage::Namespaces, Op::CloseFds)?;
+    // Before anything is allocated or mounted, so that all of it is charged to the cell.
+    cgroups::join(&spec.tasks)?;
+    // After joining: the cgroup namespace's root is the group that the process is in at this moment.
+    namespaces::enter_cgroup_namespace()?;
+    // Ids mean nothing before the launcher has written the maps: files made now would be EOVERFLOW.
+    namespaces::wait_until_mapped(spec.control.as_fd())?;
+    // Before mounts, so that what is made belongs to a mapped id; keeps its capabilities across the change.
+    identity::become_init()?;
+    // Only now: a change of ids clears the parent-death signal. If the launcher died before, the socket tells.
+    namespaces::die_with_launcher(spec.control.as_fd())?;
+    namespaces::name_host()?;
+    // Needs the capabilities and the new pid namespace (procfs shows the namespace of who mounts it).
+    mounts::build(&spec.root, &spec.limits)?;
+    // The tool is a child, so that it is not process 1: no immunity to its own signals, no duty to reap.
+    let tool = toolcell_sys::clone_process(0, || match tool(spec) {
+        Ok(never) => match never {},
+        Err(error) => fail(spec, error),
+    })
+    .map_err(|error| StageError::new(Stage::Supervise, Op::Fork, error.errno()))?;
+    supervise::harden(spec.control.as_fd(), spec.filters)?;
+    supervise::reap(spec.control.as_fd(), tool.pid)
+}
+
+/// The tool's process: from the fork to exec. Never returns but with an error.
+fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
+    stdio::enter_session()?;
+    // The plan is read while descriptors from before the filters may still be used freely.
+    let go = exec::read_plan(spec.go.as_fd())?;
+    stdio::install(spec)?;
+    // With capabilities still there: the probes compare the same act without and with Landlock, under the init's own
+    // ids, so that nothing but Landlock can make the difference.
+    let mut probes = landlock::restrict(spec.landlock)?;
+    identity::probe_nested_user_namespace(&mut probes)?;
+    // Before the change of ids: lowering limits needs nothing, and the next steps must not be stopped by them.
+    rlimits::apply(&spec.limits)?;
+    // Leaves the init's ids for the tool's own; without a fixup the capabilities stay until they are dropped by name.
+    identity::become_tool()?;
+    // The bounding set needs CAP_SETPCAP, so it goes before the others.
+    capabilities::empty()?;
+    capabilities::no_new_privs()?;
+    // As the tool's own id: a directory that it may not enter is an error, not a privilege.
+    exec::enter_directory(&go)?;
+    // Last of all: everything above needs calls that the filter refuses.
+    seccomp::apply(&spec.filters.tool)?;
+    // The launcher reads this very process back from outside and lets it go, or kills the cell.
+    exec::arm(spec.control.as_fd(), probes)?;
+    exec::execute(&go)
+}
+
+/// Tells the launcher what went wrong. When even that fails there is nobody to tell: the launcher sees the end.
+fn fail(spec: &CellSpec<'_>, error: StageError) -> i32 {
+    match rustix::net::send(&spec.control, &Record::Failed(error).encode(), rustix::net::SendFlags::NOSIGNAL) {
+        Ok(_) => 1,
+        Err(_errno) => 2,
+    }
+}
