@@ -1,0 +1,101 @@
+//! Bounds that hold for every request, whatever the policy: counts, sizes, forms of names and paths.
+
+use toolcell_types::plan::{MOUNTS_MAX, PATHS_MAX_BYTES};
+use toolcell_types::{CallRequest, MountMode, MountSpec};
+
+use crate::malformed::Malformed;
+use crate::paths;
+use crate::refusal::quoted;
+
+/// One argument, or one `NAME=value`, has fewer bytes than this (execve(2): MAX_ARG_STRLEN, its NUL included).
+pub(crate) const ARGUMENT_MAX_BYTES: usize = 131_072;
+/// Most labels.
+const LABELS_MAX: usize = 32;
+/// Most bytes of a label's name, and of its text.
+const LABEL_MAX_BYTES: usize = 256;
+/// All paths of a caller's mounts together, in bytes: what a plan takes, less what an image needs.
+const MOUNT_PATHS_MAX_BYTES: usize = PATHS_MAX_BYTES - 8192;
+
+/// Adds what lies outside the bounds.
+pub(crate) fn check(request: &CallRequest, found: &mut Vec<Malformed>) {
+    labels(request, found);
+    for (name, value) in &request.env {
+        found.extend(variable(name, value).err());
+    }
+    mounts(&request.mounts, found);
+}
+
+/// Whether a variable can be handed to execve.
+///
+/// # Errors
+/// What it should look like. The value is not repeated.
+pub(crate) fn variable(name: &str, value: &str) -> Result<(), Malformed> {
+    let mut bytes = name.bytes();
+    let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    let member = format!("env[{}]", quoted(name));
+    if !head || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Err(Malformed::value(member, "named [A-Za-z_][A-Za-z0-9_]*", "another name"));
+    }
+    argument(&[name, "=", value]).map_err(|got| Malformed::value(member, ARGUMENT, got))
+}
+
+/// What an argument or a variable has to be.
+pub(crate) const ARGUMENT: &str = "a text without NUL and below 131072 bytes";
+
+/// Whether a text, given in pieces, can be handed to execve.
+///
+/// # Errors
+/// What it is instead, in words.
+pub(crate) fn argument(pieces: &[&str]) -> Result<(), String> {
+    let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+    if bytes >= ARGUMENT_MAX_BYTES {
+        return Err(format!("{bytes} bytes"));
+    }
+    if pieces.iter().any(|piece| piece.contains('\0')) { Err("a text with a NUL".to_owned()) } else { Ok(()) }
+}
+
+fn labels(request: &CallRequest, found: &mut Vec<Malformed>) {
+    if request.labels.len() > LABELS_MAX {
+        let got = request.labels.len().to_string();
+        found.push(Malformed::value("labels", format!("at most {LABELS_MAX} labels"), got));
+    }
+    for (name, text) in request.labels.iter().take(LABELS_MAX) {
+        // Control characters would be six bytes each in a receipt, whose size is bounded.
+        let fits = |part: &String| part.len() <= LABEL_MAX_BYTES && !part.chars().any(char::is_control);
+        if name.is_empty() || !fits(name) || !fits(text) {
+            let expected = format!("a name and a text of at most {LABEL_MAX_BYTES} bytes without control characters");
+            let got = format!("a name of {} and a text of {} bytes", name.len(), text.len());
+            found.push(Malformed::value(format!("labels[{}]", quoted(name)), expected, got));
+        }
+    }
+}
+
+fn mounts(mounts: &[MountSpec], found: &mut Vec<Malformed>) {
+    if mounts.len() > MOUNTS_MAX {
+        let got = mounts.len().to_string();
+        found.push(Malformed::value("mounts", format!("at most {MOUNTS_MAX} mounts"), got));
+        return;
+    }
+    let bytes: usize = mounts.iter().map(|mount| mount.host.len() + mount.inside.len()).sum();
+    if bytes > MOUNT_PATHS_MAX_BYTES {
+        let expected = format!("at most {MOUNT_PATHS_MAX_BYTES} bytes of paths in all");
+        found.push(Malformed::value("mounts", expected, format!("{bytes} bytes")));
+    }
+    for (index, mount) in mounts.iter().enumerate() {
+        if mount.mode == MountMode::Rw {
+            found.push(Malformed::NotInThisVersion { member: "mode \"rw\" of a mount" });
+        }
+        for (end, path) in [("host", &mount.host), ("inside", &mount.inside)] {
+            if !paths::is_absolute(path) {
+                found.push(Malformed::value(format!("mounts[{index}].{end}"), paths::ABSOLUTE, quoted(path)));
+            }
+        }
+        if paths::is_absolute(&mount.inside) && !paths::is_mount_point(&mount.inside) {
+            found.push(Malformed::value(format!("mounts[{index}].inside"), paths::INSIDE, quoted(&mount.inside)));
+        }
+        if mounts.iter().take(index).any(|other| other.inside == mount.inside) {
+            let expected = "a place that no other mount has";
+            found.push(Malformed::value(format!("mounts[{index}].inside"), expected, quoted(&mount.inside)));
+        }
+    }
+}
