@@ -1,1 +1,35 @@
-//! The end-to-end suite.
+//! The end-to-end suite: real processes, real cells, the kernel as witness. One module per promise.
+//!
+//! Every test that something is refused stands beside a control in which the same thing, outside the cell or next to
+//! it inside, gets through.
+
+#[cfg(test)]
+mod api;
+#[cfg(test)]
+mod callers;
+#[cfg(test)]
+mod command_line;
+#[cfg(test)]
+mod controls;
+#[cfg(test)]
+mod crates;
+#[cfg(test)]
+mod deaths;
+#[cfg(test)]
+mod escapes;
+#[cfg(test)]
+mod first_call;
+#[cfg(test)]
+mod kills;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod posture;
+#[cfg(test)]
+mod receipts;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod replays;
+#[cfg(test)]
+mod verdicts;

@@ -1,0 +1,286 @@
+//! Programs that do not want to end, and what is left after them: nothing.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use toolcell_tests::{
+    Instance, Need, Process, Request, Running, descriptors_of, eventually, mount_lines, needs, status_field, wait_gone,
+};
+use toolcell_types::{Answer, Verdict};
+
+const MIB: u64 = 1 << 20;
+
+/// What an instance holds on to while no call runs.
+#[derive(Debug, PartialEq, Eq)]
+struct Holdings {
+    mounts: Vec<String>,
+    cgroups: Vec<String>,
+    processes: Vec<u32>,
+    descriptors: BTreeMap<u32, usize>,
+    files: Vec<String>,
+}
+
+impl Holdings {
+    fn of(instance: &Instance) -> Self {
+        let parts = [instance.launcher(), instance.daemon(), instance.signer()];
+        let mut mounts = mount_lines("self");
+        for part in &parts {
+            mounts.extend(mount_lines(&part.pid.to_string()));
+        }
+        let group = format!("/toolcell/{}", instance.name());
+        let ids: Vec<u32> = parts.iter().map(|part| part.pid).collect();
+        let ours = |process: &Process| {
+            ids.contains(&process.pid) || ids.contains(&process.parent) || process.cgroups.contains(&group)
+        };
+        let mut processes: Vec<u32> = Process::all().into_iter().filter(ours).map(|process| process.pid).collect();
+        processes.sort_unstable();
+        let descriptors = ids.iter().map(|pid| (*pid, descriptors_of(*pid).len())).collect();
+        Self { mounts, cgroups: groups(instance), processes, descriptors, files: temporary_files() }
+    }
+
+    /// Waits until the instance holds no more than this. Connections close a moment after their answer.
+    fn are_back(&self, instance: &Instance) {
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let now = Self::of(instance);
+            if now == *self {
+                return;
+            }
+            assert!(Instant::now() < end, "before: {self:#?}\nafter: {now:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn groups(instance: &Instance) -> Vec<String> {
+    let mut found = Vec::new();
+    for root in toolcell_tests::cgroup_roots() {
+        let dir = root.path.join("toolcell").join(instance.name());
+        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+        let dirs = entries.filter_map(Result::ok).filter(|entry| entry.path().is_dir());
+        found.extend(dirs.map(|entry| entry.path().to_string_lossy().into_owned()));
+    }
+    found.sort();
+    found
+}
+
+/// Names of ours that a careless launcher could leave in shared places.
+fn temporary_files() -> Vec<String> {
+    let dirs = ["/tmp", "/dev/shm", "/dev/mqueue", "/run"];
+    let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().filter_map(Result::ok);
+    let names = entries.map(|entry| entry.path().to_string_lossy().into_owned());
+    let mut ours: Vec<String> =
+        names.filter(|name| name.contains("cell") && !name.contains("toolcell-tests")).collect();
+    ours.sort();
+    ours
+}
+
+/// An instance that has run one call, so that everything it makes once is made, and what it holds then.
+fn settled() -> (Instance, Holdings) {
+    let instance = Instance::start();
+    assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
+    let quiet = || {
+        let first = Holdings::of(&instance);
+        std::thread::yield_now();
+        (first.cgroups.is_empty() && first == Holdings::of(&instance)).then_some(first)
+    };
+    let holdings = eventually("the instance to be quiet", quiet);
+    (instance, holdings)
+}
+
+/// Runs a request to its end and sees that its tree is gone when the answer is there.
+fn ends_clean(instance: &Instance, request: &Request) -> Answer {
+    let answer = instance.call(request);
+    assert_eq!(groups(instance), Vec::<String>::new(), "the answer leaves after the tree is gone");
+    answer
+}
+
+#[test]
+fn a_program_that_ignores_every_signal_ends_at_the_wall_limit() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let answer = ends_clean(&instance, &Request::program("waits", &["deaf"]).limits(json!({ "wall_ms": 200 })));
+    assert_eq!(answer.verdict, Verdict::WallLimit);
+    before.are_back(&instance);
+}
+
+#[test]
+fn children_left_behind_die_with_the_main_process() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    for what in ["daemon", "stdout", "stopped", "chain"] {
+        let answer = ends_clean(&instance, &Request::program("leaves_children", &[what]));
+        assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 }, "{what}");
+        assert!(answer.usage.left_running_killed.unwrap() >= 1, "{what}: {:?}", answer.usage);
+        let wall_us = answer.usage.wall_us.unwrap();
+        assert!(wall_us < 5_000_000, "{what}: the answer does not wait for them: {wall_us}");
+        before.are_back(&instance);
+    }
+}
+
+#[test]
+fn children_left_behind_die_at_the_wall_limit_and_on_cancel() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    for what in ["daemon", "stdout", "stopped", "chain"] {
+        let request = Request::program("leaves_children", &[what, "stay"]);
+        let answer = ends_clean(&instance, &request.limits(json!({ "wall_ms": 300 })));
+        assert_eq!(answer.verdict, Verdict::WallLimit, "{what}");
+
+        let running = Running::until_up(&instance, &Request::program("leaves_children", &[what, "stay"]));
+        let tree = running.processes();
+        assert!(tree.len() >= 3, "{what}: init, main and child: {tree:?}");
+        assert_eq!(running.cancel().status() / 100, 2);
+        assert_eq!(running.answer().verdict, Verdict::Cancelled, "{what}");
+        before.are_back(&instance);
+    }
+}
+
+#[test]
+fn a_program_that_stops_itself_ends_at_the_wall_limit() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let answer = ends_clean(&instance, &Request::program("dies", &["19"]).limits(json!({ "wall_ms": 300 })));
+    assert_eq!(answer.verdict, Verdict::WallLimit);
+    before.are_back(&instance);
+}
+
+#[test]
+fn a_fork_bomb_ends_at_its_limits_and_the_daemon_serves_on() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let bomb = Request::program("fork_bomb", &["stay"]).limits(json!({ "wall_ms": 1500, "pids": 64 }));
+    let running = Running::submit(&instance, &bomb);
+    assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
+    let answer = running.answer();
+    assert_eq!(answer.verdict, Verdict::WallLimit);
+    assert!(answer.usage.forks_refused.unwrap() > 0 && answer.usage.left_running_killed.is_some(), "{answer:?}");
+    before.are_back(&instance);
+}
+
+#[test]
+fn a_memory_hog_dies_and_nobody_else() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let neighbour = Running::until_up(&instance, &Request::program("waits", &[]));
+    let hog = Request::program("memory_hog", &["main"]).limits(json!({ "memory_bytes": 16 * MIB }));
+    assert_eq!(instance.call(&hog).verdict, Verdict::MemoryLimit);
+    assert!(neighbour.process("waits").is_alive());
+    assert_eq!(neighbour.cancel().status() / 100, 2);
+    assert_eq!(neighbour.answer().usage.oom_kills, Some(0));
+    before.are_back(&instance);
+}
+
+#[test]
+fn standard_input_that_nobody_reads_holds_nothing_up() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let input = "i".repeat(3 << 20);
+    let unread = Request::shell("echo done").with("stdin", json!(input));
+    let answer = ends_clean(&instance, &unread);
+    assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 });
+    assert_eq!(serde_json::to_value(&answer.stdout).unwrap(), "done\n");
+    let read = ends_clean(&instance, &Request::shell("wc -c").with("stdin", json!(input)));
+    assert_eq!(serde_json::to_value(&read.stdout).unwrap(), format!("{}\n", 3 << 20));
+    before.are_back(&instance);
+}
+
+#[test]
+fn a_hundred_megabytes_without_a_newline_leave_the_daemon_s_memory_flat() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let peak = |instance: &Instance| -> u64 {
+        let text = status_field(instance.daemon().pid, "VmHWM").unwrap();
+        text.trim_end_matches(" kB").parse().unwrap()
+    };
+    let warm = Request::program("floods", &["8000000"]);
+    assert_eq!(instance.call(&warm).verdict, Verdict::Exited { exit_code: 0 });
+    let at_first = peak(&instance);
+    let size: u64 = 100_000_000;
+    let flood = Request::program("floods", &[&size.to_string()]).limits(json!({ "output_limit_bytes": 256 * MIB }));
+    let answer = ends_clean(&instance, &flood);
+    assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 });
+    assert_eq!(answer.usage.stdout_bytes, Some(size));
+    let dropped = answer.truncated.stdout.expect("most was not kept");
+    assert_eq!(dropped.dropped_bytes, size - MIB);
+    assert_eq!(dropped.sha256.hex(), sha256_of_x(size), "the digest covers all of it");
+    let grown_kib = peak(&instance) - at_first;
+    assert!(grown_kib < 16 * 1024, "the daemon grew by {grown_kib} KiB");
+    before.are_back(&instance);
+}
+
+fn sha256_of_x(size: u64) -> String {
+    use sha2::Digest as _;
+    let block = vec![b'x'; 1_000_000];
+    let mut hash = sha2::Sha256::new();
+    for _ in 0..size / 1_000_000 {
+        hash.update(&block);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn timers_fire_while_the_daemon_is_stopped() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let daemon = Pid::from_raw(i32::try_from(instance.daemon().pid).unwrap());
+    for (program, limits, verdict) in [
+        (Request::program("waits", &["deaf"]), json!({ "wall_ms": 1000 }), Verdict::WallLimit),
+        (Request::shell("echo up; while :; do :; done"), json!({ "cpu_ms": 700 }), Verdict::CpuLimit),
+    ] {
+        let running = Running::until_up(&instance, &program.limits(limits));
+        let tree = running.processes();
+        assert!(tree.len() >= 2, "{tree:?}");
+        kill(daemon, Signal::SIGSTOP).unwrap();
+        wait_gone(&tree);
+        assert_eq!(status_field(instance.daemon().pid, "State").unwrap().chars().next(), Some('T'));
+        kill(daemon, Signal::SIGCONT).unwrap();
+        assert_eq!(running.answer().verdict, verdict);
+    }
+    before.are_back(&instance);
+}
+
+#[test]
+fn a_killed_init_takes_its_cell_along_and_the_instance_serves_on() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let running = Running::until_up(&instance, &Request::program("waits", &["deaf"]));
+    let tool = running.process("waits");
+    let init = running.processes().into_iter().find(|process| process.pid == tool.parent).expect("its parent");
+    kill(Pid::from_raw(i32::try_from(init.pid).unwrap()), Signal::SIGKILL).unwrap();
+    let answer = running.answer();
+    assert_eq!(answer.verdict, Verdict::Internal, "{:?}", answer.error);
+    assert!(!tool.is_alive() && !init.is_alive());
+    assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
+    before.are_back(&instance);
+}
+
+#[test]
+fn thirty_calls_side_by_side_leave_nothing() {
+    needs!(Need::RootOnCgroupV1);
+    let (instance, before) = settled();
+    let kinds = [
+        Request::program("leaves_children", &["daemon"]),
+        Request::program("leaves_children", &["chain"]),
+        Request::program("floods", &["3000000"]),
+        Request::program("dies", &["9"]),
+        Request::program("fork_bomb", &["exit"]),
+    ];
+    std::thread::scope(|scope| {
+        for n in 0..30 {
+            let request = kinds[n % kinds.len()].clone().id(&toolcell_tests::fresh_id());
+            let instance = &instance;
+            scope.spawn(move || {
+                let response = eventually("a place in the queue", || {
+                    let response = instance.post(&request);
+                    (response.status() != 503).then_some(response)
+                });
+                response.answer()
+            });
+        }
+    });
+    before.are_back(&instance);
+}

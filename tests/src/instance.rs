@@ -1,0 +1,398 @@
+//! A private `toolcell serve`: its own state, socket, user ids and policy, watched from the outside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use toolcell_types::{Answer, Health, ReceiptItem, ReceiptsPage};
+
+use crate::command::{Finished, run, toolcell};
+use crate::http::{Connection, Response};
+use crate::place::{UidRange, fresh_dir};
+use crate::process::{Process, wait_gone};
+use crate::remains::Remains;
+use crate::wait::{eventually, within};
+use crate::{Request, cgroup_roots};
+
+/// How an instance is to be started.
+#[derive(Debug, Default, Clone)]
+pub struct Setup {
+    flags: Vec<String>,
+    policy: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// Adds arguments to `serve`.
+    #[must_use]
+    pub fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    /// Puts a file into the policy directory; the first one makes `--policy` be given.
+    #[must_use]
+    pub fn policy(mut self, name: &str, text: &str) -> Self {
+        self.policy.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Sets a variable for `serve`.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts it in a fresh place.
+    ///
+    /// # Panics
+    /// With its log, if it does not come up.
+    #[must_use]
+    pub fn start(self) -> Instance {
+        Home::new(self).start()
+    }
+
+    /// Starts it and waits for it to give up.
+    ///
+    /// # Panics
+    /// If it does not end by itself.
+    #[must_use]
+    pub fn fails_to_start(self) -> Finished {
+        Home::new(self).fails_to_start().1
+    }
+}
+
+/// Where an instance lives; outlives its processes, so that it can be started again.
+#[derive(Debug)]
+pub struct Home {
+    setup: Setup,
+    dir: TempDir,
+    uids: UidRange,
+}
+
+impl Home {
+    fn new(setup: Setup) -> Self {
+        let home = Self { setup, dir: fresh_dir(), uids: UidRange::take() };
+        for (name, text) in &home.setup.policy {
+            let dir = home.policy();
+            std::fs::create_dir_all(&dir).expect("the policy directory can be made");
+            std::fs::write(dir.join(name), text).expect("a policy file can be written");
+        }
+        home
+    }
+
+    /// The directory of everything.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The state directory.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.dir().join("state")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir().join("s")
+    }
+
+    fn policy(&self) -> PathBuf {
+        self.dir().join("policy")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir().join("serve.log")
+    }
+
+    fn serve(&self) -> Command {
+        let mut command = toolcell(&["serve", "--log-format", "json", "--uid-base", &self.uids.base().to_string()]);
+        command.arg("--socket").arg(self.socket()).arg("--state").arg(self.state());
+        if !self.setup.policy.is_empty() {
+            command.arg("--policy").arg(self.policy());
+        }
+        command.args(&self.setup.flags).envs(self.setup.env.iter().cloned());
+        command
+    }
+
+    /// Starts `serve` here.
+    ///
+    /// # Panics
+    /// With its log, if it does not come up.
+    #[must_use]
+    pub fn start(self) -> Instance {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log()).expect("the log opens");
+        let errors = log.try_clone().expect("a descriptor can be doubled");
+        let child = self.serve().stdout(Stdio::from(log)).stderr(Stdio::from(errors)).spawn().expect("serve starts");
+        let mut instance = Instance { home: Some(self), child, name: String::new(), parts: Vec::new() };
+        let health: Health = eventually("serve to answer /healthz", || instance.health_or_death());
+        instance.name = health.instance;
+        instance.parts = instance.find_parts();
+        instance
+    }
+
+    /// Starts `serve` here and waits for it to give up.
+    ///
+    /// # Panics
+    /// If it does not end by itself, or leaves anything.
+    #[must_use]
+    pub fn fails_to_start(self) -> (Self, Finished) {
+        let finished = run(&mut self.serve());
+        assert_eq!(self.remains(None).all(), Vec::<String>::new(), "a failed start leaves nothing");
+        (self, finished)
+    }
+
+    /// What of it is left on the machine.
+    #[must_use]
+    pub fn remains(&self, instance: Option<&str>) -> Remains {
+        Remains {
+            uid_base: self.uids.base(),
+            instance: instance.map(str::to_owned),
+            socket: self.socket(),
+            dir: self.dir().to_path_buf(),
+        }
+    }
+}
+
+/// A running instance.
+#[derive(Debug)]
+pub struct Instance {
+    home: Option<Home>,
+    child: Child,
+    name: String,
+    parts: Vec<Process>,
+}
+
+impl Instance {
+    /// Starts one with the built-in policy.
+    ///
+    /// # Panics
+    /// With its log, if it does not come up.
+    #[must_use]
+    pub fn start() -> Self {
+        Setup::default().start()
+    }
+
+    /// Its place.
+    ///
+    /// # Panics
+    /// Never while the instance is there.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        self.home.as_ref().expect("an instance has a home")
+    }
+
+    /// Its socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.home().socket()
+    }
+
+    /// Its name, as /healthz gives it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// First of its user ids.
+    #[must_use]
+    pub fn uid_base(&self) -> u32 {
+        self.home().uids.base()
+    }
+
+    /// Everything that it logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.home().log()).unwrap_or_default()
+    }
+
+    /// Its cgroup in the hierarchy of a controller.
+    ///
+    /// # Panics
+    /// If no hierarchy carries that controller.
+    #[must_use]
+    pub fn cgroup_dir(&self, controller: &str) -> PathBuf {
+        let root = cgroup_roots().into_iter().find(|root| root.has(controller));
+        root.unwrap_or_else(|| panic!("no {controller} hierarchy")).path.join("toolcell").join(&self.name)
+    }
+
+    /// The process that `serve` became.
+    #[must_use]
+    pub fn launcher(&self) -> Process {
+        self.part("launcher")
+    }
+
+    /// The process that speaks HTTP.
+    #[must_use]
+    pub fn daemon(&self) -> Process {
+        self.part("daemon")
+    }
+
+    /// The process that holds the key.
+    #[must_use]
+    pub fn signer(&self) -> Process {
+        self.part("signer")
+    }
+
+    /// A `toolcell` command line against this instance; `args` begin with the command's name.
+    #[must_use]
+    pub fn cli(&self, args: &[&str]) -> Command {
+        let words = if args.first() == Some(&"keys") { 2 } else { 1 };
+        let (name, rest) = args.split_at(words.min(args.len()));
+        let mut command = toolcell(name);
+        command.arg("--socket").arg(self.socket()).args(rest);
+        command
+    }
+
+    /// `GET`.
+    ///
+    /// # Panics
+    /// If nobody answers.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Response {
+        self.connect().ask("GET", path, &[], b"").expect("an answer comes")
+    }
+
+    /// `POST` with headers.
+    ///
+    /// # Panics
+    /// If nobody answers.
+    #[must_use]
+    pub fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let json = [("Content-Type", "application/json")];
+        let headers: Vec<(&str, &str)> = json.iter().chain(headers).copied().collect();
+        self.connect().ask("POST", path, &headers, body).expect("an answer comes")
+    }
+
+    /// Submits a call and waits for the reply, whatever it is.
+    ///
+    /// # Panics
+    /// If nobody answers.
+    #[must_use]
+    pub fn post(&self, request: &Request) -> Response {
+        self.post_with("/v1/calls", &[], &request.bytes())
+    }
+
+    /// Submits a call and waits for its answer.
+    ///
+    /// # Panics
+    /// If it is refused.
+    #[must_use]
+    pub fn call(&self, request: &Request) -> Answer {
+        self.post(request).answer()
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Panics
+    /// If nobody listens.
+    #[must_use]
+    pub fn connect(&self) -> Connection {
+        Connection::open(&self.socket()).expect("the daemon listens")
+    }
+
+    /// The state of the instance.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.get("/healthz").json()
+    }
+
+    /// Every entry of the log, in order.
+    #[must_use]
+    pub fn receipts(&self) -> Vec<ReceiptItem> {
+        let mut all: Vec<ReceiptItem> = Vec::new();
+        let mut path = "/v1/receipts".to_owned();
+        loop {
+            let page: ReceiptsPage = self.get(&path).json();
+            match page.last {
+                Some(last) if !page.receipts.is_empty() => path = format!("/v1/receipts?after={last}"),
+                _ => return all,
+            }
+            all.extend(page.receipts);
+        }
+    }
+
+    /// Kills one of its processes with SIGKILL and waits until all of them are gone.
+    ///
+    /// # Panics
+    /// If one of them stays.
+    #[must_use]
+    pub fn crash(mut self, victim: &Process) -> Home {
+        assert!(self.parts.iter().any(|part| part.pid == victim.pid), "only our own: {victim:?}");
+        kill(pid_of(victim), Signal::SIGKILL).expect("our own process can be killed");
+        let parts = std::mem::take(&mut self.parts);
+        within(Duration::from_secs(10), "serve to end", || self.child.try_wait().ok().flatten());
+        wait_gone(&parts);
+        self.home.take().expect("an instance has a home")
+    }
+
+    /// Ends it as an operator does, and keeps its place.
+    ///
+    /// # Panics
+    /// If anything is left of it.
+    #[must_use]
+    pub fn stop(mut self) -> Home {
+        self.end();
+        self.home.take().expect("an instance has a home")
+    }
+
+    fn end(&mut self) {
+        let launcher = Pid::from_raw(i32::try_from(self.child.id()).expect("process ids are small"));
+        kill(launcher, Signal::SIGTERM).expect("our own child can be signalled");
+        let ended = within(Duration::from_secs(15), "serve to end on SIGTERM", || self.child.try_wait().ok().flatten());
+        let left = self.home().remains(Some(&self.name)).all();
+        assert!(left.is_empty(), "left after the end: {left:#?}\n{}", self.log());
+        assert!(ended.success(), "serve ended with {ended}\n{}", self.log());
+    }
+
+    fn part(&self, role: &str) -> Process {
+        let found = self.parts.iter().find(|part| role_of(part) == role);
+        found.unwrap_or_else(|| panic!("no {role} among {:?}", self.parts)).clone()
+    }
+
+    fn find_parts(&self) -> Vec<Process> {
+        let launcher = self.child.id();
+        Process::all().into_iter().filter(|p| p.pid == launcher || p.parent == launcher).collect()
+    }
+
+    fn health_or_death(&mut self) -> Option<Health> {
+        if let Some(status) = self.child.try_wait().expect("our own child can be waited for") {
+            panic!("serve ended with {status}\n{}", self.log());
+        }
+        let response = Connection::open(&self.socket()).ok()?.ask("GET", "/healthz", &[], b"").ok()?;
+        serde_json::from_slice(&response.body).ok()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if self.home.is_none() || matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        if !std::thread::panicking() {
+            return self.end();
+        }
+        if self.child.kill().is_ok() && self.child.wait().is_ok() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(40).collect();
+            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("serve's log:\n{}\n", tail.join("\n")).as_bytes(),
+            )
+            .expect("standard error is open");
+        }
+    }
+}
+
+fn pid_of(process: &Process) -> Pid {
+    Pid::from_raw(i32::try_from(process.pid).expect("process ids are small"))
+}
+
+fn role_of(process: &Process) -> &str {
+    process.line.split(' ').nth(1).unwrap_or_default()
+}

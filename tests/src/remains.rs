@@ -1,0 +1,67 @@
+//! What is left of an instance, on the whole machine: processes, cgroups, mounts, sockets.
+
+use std::path::PathBuf;
+
+use crate::host::{cgroup_roots, mount_lines};
+use crate::place::in_range;
+use crate::process::Process;
+
+/// Where to look for an instance's remains.
+#[derive(Debug, Clone)]
+pub struct Remains {
+    pub(crate) uid_base: u32,
+    pub(crate) instance: Option<String>,
+    pub(crate) socket: PathBuf,
+    pub(crate) dir: PathBuf,
+}
+
+impl Remains {
+    /// Processes by user id, by cgroup and by command line.
+    #[must_use]
+    pub fn processes(&self) -> Vec<String> {
+        let group = self.instance.as_ref().map(|name| format!("/toolcell/{name}"));
+        let dir = self.dir.to_string_lossy().into_owned();
+        let ours = Process::all().into_iter().filter(|process| {
+            let by_cgroup = group.as_ref().is_some_and(|group| process.cgroups.contains(group.as_str()));
+            let by_line = process.line.contains(&dir) && process.pid != std::process::id();
+            in_range(self.uid_base, process.uid) || by_cgroup || by_line
+        });
+        ours.map(|process| format!("process {} {} {:?}", process.pid, process.name, process.line)).collect()
+    }
+
+    /// Cgroup directories.
+    #[must_use]
+    pub fn cgroups(&self) -> Vec<String> {
+        let Some(name) = &self.instance else {
+            return Vec::new();
+        };
+        let dirs = cgroup_roots().into_iter().map(|root| root.path.join("toolcell").join(name));
+        dirs.filter(|dir| dir.exists()).map(|dir| format!("cgroup {}", dir.display())).collect()
+    }
+
+    /// Mounts that show the instance's directory.
+    #[must_use]
+    pub fn mounts(&self) -> Vec<String> {
+        let dir = self.dir.to_string_lossy().into_owned();
+        mount_lines("self").into_iter().filter(|line| line.contains(&dir)).map(|line| format!("mount {line}")).collect()
+    }
+
+    /// The socket's path, and names of sockets that the kernel still lists.
+    #[must_use]
+    pub fn sockets(&self) -> Vec<String> {
+        let path = self.socket.to_string_lossy().into_owned();
+        let mut found: Vec<String> = Vec::new();
+        if self.socket.symlink_metadata().is_ok() {
+            found.push(format!("socket file {path}"));
+        }
+        let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        found.extend(table.lines().filter(|line| line.ends_with(&path)).map(|line| format!("socket {line}")));
+        found
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn all(&self) -> Vec<String> {
+        [self.processes(), self.cgroups(), self.mounts(), self.sockets()].concat()
+    }
+}
