@@ -1,7 +1,7 @@
 //! Bounds that hold for every request, whatever the policy: counts, sizes, forms of names and paths.
 
 use toolcell_types::plan::{MOUNTS_MAX, PATHS_MAX_BYTES};
-use toolcell_types::{CallRequest, MountMode, MountSpec};
+use toolcell_types::{BadLimit, CallRequest, Limits, MountMode, MountSpec};
 
 use crate::malformed::Malformed;
 use crate::paths;
@@ -16,8 +16,20 @@ const LABEL_MAX_BYTES: usize = 256;
 /// All paths of a caller's mounts together, in bytes: what a plan takes, less what an image needs.
 const MOUNT_PATHS_MAX_BYTES: usize = PATHS_MAX_BYTES - 8192;
 
+/// Longest life of a call, queue included, in milliseconds: seven days, as for `wall_ms`.
+const DEADLINE_MAX_MS: u64 = 7 * 24 * 3_600_000;
+
 /// Adds what lies outside the bounds.
 pub(crate) fn check(request: &CallRequest, found: &mut Vec<Malformed>) {
+    later(request, found);
+    if let Err(BadLimit { name, least, most, got }) = request.limits.over(&Limits::default()).validate() {
+        let expected = format!("a whole number from {least} to {most}");
+        found.push(Malformed::value(format!("limits.{name}"), expected, format!("the number {got}")));
+    }
+    if let Some(got) = request.deadline_ms.filter(|millis| !(1..=DEADLINE_MAX_MS).contains(millis)) {
+        let expected = format!("a whole number from 1 to {DEADLINE_MAX_MS}");
+        found.push(Malformed::value("deadline_ms", expected, format!("the number {got}")));
+    }
     labels(request, found);
     for (name, value) in &request.env {
         found.extend(variable(name, value).err());
@@ -52,6 +64,25 @@ pub(crate) fn argument(pieces: &[&str]) -> Result<(), String> {
         return Err(format!("{bytes} bytes"));
     }
     if pieces.iter().any(|piece| piece.contains('\0')) { Err("a text with a NUL".to_owned()) } else { Ok(()) }
+}
+
+/// Members of later versions, should a request hold some that was not read by [`crate::request::decode`].
+fn later(request: &CallRequest, found: &mut Vec<Malformed>) {
+    let holds = [
+        ("key", request.key.is_some()),
+        ("session", request.session.is_some()),
+        ("files", !request.files.is_empty()),
+        ("outputs", !request.outputs.is_empty()),
+        ("expect_revision", request.expect_revision.is_some()),
+        ("expect_policy", request.expect_policy.is_some()),
+        ("preconditions", !request.preconditions.is_empty()),
+    ];
+    found.extend(
+        holds.into_iter().filter(|(_, holds)| *holds).map(|(member, _)| Malformed::NotInThisVersion { member }),
+    );
+    if !request.ablate.is_empty() {
+        found.push(Malformed::Ablation);
+    }
 }
 
 fn labels(request: &CallRequest, found: &mut Vec<Malformed>) {

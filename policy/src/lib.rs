@@ -2,6 +2,9 @@
 
 mod admitted;
 mod bounds;
+mod decide;
+mod denied;
+mod document;
 mod fault;
 mod malformed;
 mod members;
@@ -10,6 +13,10 @@ mod policy;
 mod principal;
 mod refusal;
 pub mod request;
+mod schema;
+mod template;
+mod tool;
+mod tools_file;
 
 pub use admitted::{AdmittedCall, EffectClass};
 pub use fault::{InvalidPolicy, PolicyFault, Position};

@@ -35,7 +35,8 @@ pub struct Decoded {
 pub fn decode(body: &[u8]) -> Result<Decoded, Problem> {
     let value = json::parse_strict(body).map_err(|source| refuse(source.into(), Vec::new(), None))?;
     let call_id = value.get("call_id").and_then(Value::as_str).and_then(|text| CallId::new(text).ok());
-    let (canonical, identity, members) = name(value).map_err(|wrong| refuse(wrong, Vec::new(), call_id.as_ref()))?;
+    let Named { canonical, identity, members } =
+        name(value).map_err(|wrong| refuse(wrong, Vec::new(), call_id.as_ref()))?;
     let mut found = Vec::new();
     let request = match members::read(members, &mut found) {
         Ok(request) => request,
@@ -60,8 +61,14 @@ pub(crate) fn check(request: &CallRequest) -> Result<(), Problem> {
     found.next().map_or(Ok(()), |first| Err(refuse(first, found, Some(&request.call_id))))
 }
 
-/// The canonical form, the identity and the members.
-fn name(mut value: Value) -> Result<(Vec<u8>, Sha256, Map<String, Value>), Malformed> {
+/// A request that has its names and is not yet understood.
+struct Named {
+    canonical: Vec<u8>,
+    identity: Sha256,
+    members: Map<String, Value>,
+}
+
+fn name(mut value: Value) -> Result<Named, Malformed> {
     let canonical = json::canonical(&value)?;
     if canonical.len() > BODY_MAX_BYTES {
         return Err(json::StrictJsonError::TooLong { got: canonical.len(), most: BODY_MAX_BYTES }.into());
@@ -75,7 +82,7 @@ fn name(mut value: Value) -> Result<(Vec<u8>, Sha256, Map<String, Value>), Malfo
         return Err(Malformed::value("the request", "an object", members::kind(&value)));
     };
     members.extend(set_aside);
-    Ok((canonical, identity, members))
+    Ok(Named { canonical, identity, members })
 }
 
 /// The refusal of a request that could not be understood.

@@ -1,1 +1,1 @@
-//!
+//! Requests that are understood, and those that are not.
