@@ -173,6 +173,8 @@ pub enum LaunchFault {
     Mount {
         /// The path on the host.
         host: String,
+        /// What the kernel said, or the errno that fits: EPERM for a path that no cell may have.
+        errno: i32,
         /// Why not.
         detail: String,
     },
