@@ -1,0 +1,115 @@
+//! Why the signer does not start, or ends.
+
+/// Why the signer does not start, or ends. Each is final: the start of the next one settles what was open.
+#[derive(Debug, thiserror::Error)]
+pub enum SignerError {
+    /// A file could not be used.
+    #[error("{name} in the signer's directory could not be {doing}")]
+    File {
+        /// Which, relative to the directory.
+        name: &'static str,
+        /// What was being done.
+        doing: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// Somebody else could read or change it.
+    #[error("{name} in the signer's directory must be {expected}, it is {found}")]
+    FileMode {
+        /// Which.
+        name: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// The key file holds no key.
+    #[error("the key file holds no Ed25519 key in PKCS#8 PEM")]
+    Key {
+        /// What the decoder said.
+        source: ed25519_dalek::pkcs8::Error,
+    },
+    /// The key file holds no text.
+    #[error("the key file is not text")]
+    KeyText {
+        /// What the decoder said.
+        source: std::str::Utf8Error,
+    },
+    /// The public half has no PEM form.
+    #[error("the public key could not be written as PEM")]
+    PublicKey {
+        /// What the encoder said.
+        source: toolcell_receipts::KeyError,
+    },
+    /// The kernel gave no random bytes.
+    #[error("no random bytes for a new key")]
+    Random {
+        /// What the kernel said.
+        source: getrandom::Error,
+    },
+    /// The page with the key could not be kept out of swap.
+    #[error("the key could not be locked in memory")]
+    Lock {
+        /// What the kernel said.
+        source: region::Error,
+    },
+    /// There is a key, and no memory of what it signed.
+    #[error("the memory of what the key signed is {what}")]
+    Memory {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// There is a memory of signed entries, and no key.
+    #[error("the key is gone, but {entries} entries were signed with it")]
+    KeyLost {
+        /// How many.
+        entries: u64,
+    },
+    /// The socket failed.
+    #[error("the daemon's socket failed")]
+    Socket {
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// A message that no daemon of ours sends, or none that can be encoded.
+    #[error("a message is {got} bytes long, at most {most} are possible")]
+    Length {
+        /// Its length in bytes.
+        got: usize,
+        /// The most that is possible.
+        most: usize,
+    },
+    /// A message or a memory that cannot be decoded or encoded.
+    #[error("{what} has a form that this version does not know")]
+    Encoding {
+        /// Which.
+        what: &'static str,
+        /// What the decoder said.
+        source: postcard::Error,
+    },
+}
+
+impl SignerError {
+    /// What to do next.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::File { .. } => "make the signer's directory (0700) and its files belong to the signer's user",
+            Self::FileMode { .. } => {
+                "make the directory 0700 and its files 0600, owned by the signer's user; if others could read the key, \
+                 start a new state"
+            }
+            Self::Key { .. } | Self::KeyText { .. } | Self::KeyLost { .. } => {
+                "restore the signer's directory from one copy, or start a new state with a new key"
+            }
+            Self::Memory { .. } => {
+                "restore the signer's directory from its newest copy, or start a new state with a new key: without the \
+                 memory a second entry could be signed for an index"
+            }
+            Self::PublicKey { .. } | Self::Length { .. } | Self::Encoding { .. } => "report this with the log",
+            Self::Random { .. } => "see getrandom(2); the kernel must have a random source",
+            Self::Lock { .. } => "raise RLIMIT_MEMLOCK for the signer to at least 64 KiB",
+            Self::Socket { .. } => "start toolcell again",
+        }
+    }
+}
