@@ -172,7 +172,29 @@ pub fn reset_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Puts each descriptor under its number and closes all others from 3 up. Only for a child that is about to exec.
+/// Turns this process into `program`, with arguments, environment, descriptors and signals as for [`spawn`]. If that
+/// fails, `on_failure` gets the error and the process ends with code 126: descriptors may be gone by then, so nothing
+/// of the caller can go on.
+pub fn exec(
+    program: &CStr,
+    args: &[CString],
+    env: &[CString],
+    fds: &[(BorrowedFd<'_>, RawFd)],
+    on_failure: impl FnOnce(io::Error),
+) -> ! {
+    match reset_signals().and_then(|()| install(fds)) {
+        Ok(()) => match nix::unistd::execve(program, args, env) {
+            Ok(never) => match never {},
+            Err(errno) => on_failure(errno.into()),
+        },
+        Err(error) => on_failure(error),
+    }
+    // SAFETY: _exit(2) ends the process and runs no destructor, so that no descriptor that `install` closed or replaced
+    // is closed again.
+    unsafe { libc::_exit(126) }
+}
+
+/// Puts each descriptor under its number and closes all others from 3 up. Only right before exec.
 fn install(fds: &[(BorrowedFd<'_>, RawFd)]) -> io::Result<()> {
     // First out of the way of every wanted number, so that no dup2 overwrites a source.
     let clear = fds.iter().map(|(_, to)| *to).max().unwrap_or(2).saturating_add(1).max(64);

@@ -11,7 +11,7 @@ mod root;
 mod user;
 
 pub use fds::{close_except, close_from, inherited_fd, limit_fds_to_stdio, peer_groups};
-pub use fork::{Child, ForkError, clone_process, reset_signals, spawn};
+pub use fork::{Child, ForkError, clone_process, exec, reset_signals, spawn};
 pub use mounts::{MountAttr, set_mount_attributes};
 pub use root::{RootBind, private_root};
 pub use user::{BecomeError, become_user, empty_capabilities, parent_death_signal};
