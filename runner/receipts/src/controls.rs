@@ -27,9 +27,8 @@ pub fn control_items(reports: &[ControlReport]) -> Vec<Value> {
 
 /// Facts as JSON of at most [`OBSERVED_MAX_BYTES`].
 pub(crate) fn bounded(facts: &Facts) -> Value {
-    let mut whole = match facts.to_json() {
-        Value::Object(members) => members,
-        other => return other,
+    let Value::Object(mut whole) = facts.to_json() else {
+        return json!({});
     };
     while length(&whole) > OBSERVED_MAX_BYTES {
         let longest = whole

@@ -13,6 +13,8 @@ mod clock;
 mod controls;
 pub mod dsse;
 mod key;
+#[cfg(test)]
+mod samples;
 pub mod statement;
 pub mod verify;
 

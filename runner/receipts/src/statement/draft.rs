@@ -27,9 +27,9 @@ pub struct Draft(Body);
 
 #[derive(Debug)]
 enum Body {
-    Genesis(Statement<GenesisPredicate>),
-    Intent(Statement<IntentPredicate>),
-    Outcome(Statement<OutcomePredicate>),
+    Genesis(Box<Statement<GenesisPredicate>>),
+    Intent(Box<Statement<IntentPredicate>>),
+    Outcome(Box<Statement<OutcomePredicate>>),
 }
 
 impl Draft {
@@ -46,14 +46,14 @@ impl Draft {
                     return Err(misplaced("the genesis"));
                 }
                 statement.predicate.log = Log::at(position, None);
-                encode(&statement, PAYLOAD_MAX_BYTES)
+                encode(statement.as_ref(), PAYLOAD_MAX_BYTES)
             }
             Body::Intent(mut statement) => {
                 if position.index == 0 || position.genesis.is_none() {
                     return Err(misplaced("an intent"));
                 }
                 statement.predicate.log = Log::at(position, None);
-                encode(&statement, PAYLOAD_MAX_BYTES)
+                encode(statement.as_ref(), PAYLOAD_MAX_BYTES)
             }
             Body::Outcome(mut statement) => {
                 let intent_index = statement.predicate.log.intent_index;
@@ -62,7 +62,7 @@ impl Draft {
                     return Err(misplaced("this outcome"));
                 }
                 statement.predicate.log = Log::at(position, intent_index);
-                encode(&statement, PAYLOAD_MAX_BYTES)
+                encode(statement.as_ref(), PAYLOAD_MAX_BYTES)
             }
         }
     }
@@ -87,7 +87,7 @@ pub(super) fn genesis(genesis: &Genesis) -> Result<Draft, StatementError> {
         },
     };
     fits(&statement, PAYLOAD_MAX_BYTES)?;
-    Ok(Draft(Body::Genesis(statement)))
+    Ok(Draft(Body::Genesis(Box::new(statement))))
 }
 
 pub(super) fn intent(intent: &Intent) -> Result<Draft, StatementError> {
@@ -122,7 +122,7 @@ pub(super) fn intent(intent: &Intent) -> Result<Draft, StatementError> {
     });
     statement.predicate.controls.planned = Some(planned.collect());
     fits(&statement, PAYLOAD_MAX_BYTES)?;
-    Ok(Draft(Body::Intent(statement)))
+    Ok(Draft(Body::Intent(Box::new(statement))))
 }
 
 pub(super) fn outcome(outcome: &Outcome) -> Result<Draft, StatementError> {
@@ -153,7 +153,7 @@ pub(super) fn outcome(outcome: &Outcome) -> Result<Draft, StatementError> {
         },
     };
     fits(&statement, PAYLOAD_MAX_BYTES)?;
-    Ok(Draft(Body::Outcome(statement)))
+    Ok(Draft(Body::Outcome(Box::new(statement))))
 }
 
 /// The rules that tie state, effect, verdict and controls together.
