@@ -1,1 +1,82 @@
-//! Stub.
+//! The report of a default call: all 29 controls, how each was seen, and what becomes of one that cannot be had.
+
+use serde_json::{Value, json};
+use toolcell_tests::{Instance, Need, Request, needs};
+use toolcell_types::{ControlId, ControlState, Verification};
+
+/// How each control of a default call is to be verified.
+fn expected(id: ControlId) -> Verification {
+    match id.as_str() {
+        "output.cap" | "environment.allowlist" => Verification::Configured,
+        "landlock.fs" | "landlock.net" | "landlock.scope" => Verification::Probed,
+        _ => Verification::ReadBack,
+    }
+}
+
+fn member<T: serde::de::DeserializeOwned>(item: &Value, name: &str) -> T {
+    serde_json::from_value(item[name].clone()).unwrap_or_else(|error| panic!("{name}: {error} in {item}"))
+}
+
+#[test]
+fn all_29_controls_of_a_default_call_are_enforced_and_seen_as_they_should_be() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Instance::start();
+    for request in [Request::exec(&["true"]), Request::tool("python", json!({ "code": "1" }))] {
+        let answer = instance.call(&request);
+        let ids: Vec<ControlId> = answer.controls.iter().map(|item| member(item, "id")).collect();
+        assert_eq!(ids, ControlId::ALL, "each once, in the order of every report");
+        for (id, item) in ids.into_iter().zip(&answer.controls) {
+            assert_eq!(member::<ControlState>(item, "state"), ControlState::Enforced, "{item}");
+            assert_eq!(member::<Verification>(item, "verification"), expected(id), "{item}");
+            assert_eq!(member::<bool>(item, "required"), id.is_required_by_default(), "{item}");
+            for side in ["requested", "observed"] {
+                let facts = item[side].as_object().unwrap_or_else(|| panic!("{side} is an object: {item}"));
+                assert!(!facts.is_empty(), "{side} of {item}");
+                assert!(item[side].to_string().len() <= 512, "{side} of {item}");
+            }
+            assert_eq!(item.as_object().unwrap().len(), 6, "{item}");
+        }
+    }
+}
+
+#[test]
+fn the_limits_of_a_call_stand_in_what_was_asked_for_and_what_was_seen() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Instance::start();
+    let limits = json!({
+        "wall_ms": 7001, "cpu_ms": 6002, "memory_bytes": 100_003_840, "pids": 23, "cpu_millis": 750,
+        "tmp_bytes": 5_005_312, "tmp_inodes": 777, "output_keep_bytes": 12_345, "output_limit_bytes": 123_456,
+        "file_bytes": 3_333_333, "open_files": 99,
+    });
+    let answer = instance.call(&Request::exec(&["true"]).limits(limits));
+    for (control, numbers) in [
+        ("wall-clock", vec![7001]),
+        ("cpu-clock", vec![6002]),
+        ("cgroup.memory", vec![100_003_840]),
+        ("cgroup.pids", vec![23]),
+        ("tmp.quota", vec![5_005_312, 777]),
+        ("output.cap", vec![12_345, 123_456]),
+        ("rlimits", vec![3_333_333, 99]),
+    ] {
+        let item = answer.controls.iter().find(|item| item["id"] == control).unwrap();
+        for number in numbers {
+            for side in ["requested", "observed"] {
+                let text = item[side].to_string();
+                let there = text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string());
+                assert!(there, "{control}: {number} in {side}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_receipt_repeats_the_report() {
+    needs!(Need::RootOnCgroupV1);
+    use base64::Engine as _;
+    let instance = Instance::start();
+    let answer = instance.call(&Request::exec(&["true"]));
+    let payload = base64::engine::general_purpose::STANDARD.decode(&answer.receipt.payload).unwrap();
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(statement["predicate"]["controls"]["items"], Value::Array(answer.controls));
+    assert_eq!(statement["predicate"]["controls"]["mode"], "production");
+}

@@ -1,1 +1,174 @@
-//! Stub.
+//! The shape of the workspace: who may import whom, where `unsafe` may stand, and what may stand nowhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolcell_tests::{command, run, workspace_root};
+
+/// Crate and the crates of this workspace that it may import.
+const TABLE: &[(&str, &[&str])] = &[
+    ("types", &[]),
+    ("sys", &[]),
+    ("policy", &["types"]),
+    ("receipts", &["types"]),
+    ("ledger", &["types"]),
+    ("images", &["types"]),
+    ("cell", &["types", "sys"]),
+    ("signer", &["types", "sys", "receipts"]),
+    ("client", &["types"]),
+    ("daemon", &["types", "sys", "policy", "receipts", "ledger", "images"]),
+    ("cli", &["types", "sys", "policy", "receipts", "ledger", "images", "cell", "signer", "client", "daemon"]),
+    ("tests", &["types"]),
+];
+
+/// Crates whose whole tree must do without these.
+const WITHOUT: &[(&str, &[&str])] = &[
+    ("types", &["tokio", "hyper", "rusqlite"]),
+    ("sys", &["tokio", "hyper", "serde_json"]),
+    ("policy", &["tokio", "hyper", "reqwest", "rusqlite", "getrandom"]),
+    ("receipts", &["tokio", "hyper", "rusqlite"]),
+    ("ledger", &["hyper", "axum"]),
+    ("images", &["tokio", "hyper"]),
+    ("cell", &["tokio", "hyper", "rusqlite", "ed25519-dalek", "jsonschema"]),
+    ("signer", &["tokio", "hyper", "rusqlite"]),
+];
+
+fn metadata() -> Value {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = workspace_root().join("Cargo.toml");
+    let mut command = command(cargo);
+    command.args(["metadata", "--format-version", "1", "--offline", "--locked", "--manifest-path"]).arg(manifest);
+    run(&mut command).expect_code(0).json()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap()
+}
+
+#[test]
+fn crates_import_only_what_the_table_allows() {
+    let metadata = metadata();
+    let ours: BTreeMap<&str, &Value> = list(&metadata["packages"])
+        .iter()
+        .filter_map(|package| Some((text(&package["name"]).strip_prefix("toolcell-")?, package)))
+        .collect();
+    let names: BTreeSet<&str> = ours.keys().copied().collect();
+    assert_eq!(names, TABLE.iter().map(|(name, _)| *name).collect(), "every crate stands in the table");
+    for (name, allowed) in TABLE {
+        let imports = list(&ours[name]["dependencies"]).iter();
+        let internal: Vec<&str> =
+            imports.filter_map(|import| text(&import["name"]).strip_prefix("toolcell-")).collect();
+        for import in internal {
+            assert!(allowed.contains(&import), "{name} must not import {import}");
+        }
+    }
+}
+
+#[test]
+fn the_privileged_and_the_pure_crates_bring_in_no_runtime_and_no_network() {
+    let metadata = metadata();
+    let name_of: BTreeMap<&str, &str> =
+        list(&metadata["packages"]).iter().map(|package| (text(&package["id"]), text(&package["name"]))).collect();
+    let imports: BTreeMap<&str, Vec<&str>> = list(&metadata["resolve"]["nodes"])
+        .iter()
+        .map(|node| {
+            let normal = |import: &&Value| list(&import["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
+            let ids = list(&node["deps"]).iter().filter(normal).map(|import| text(&import["pkg"])).collect();
+            (text(&node["id"]), ids)
+        })
+        .collect();
+    for (name, without) in WITHOUT {
+        let full = format!("toolcell-{name}");
+        let start = name_of.iter().find(|(_, found)| **found == full).map(|(id, _)| *id).unwrap();
+        let (mut seen, mut next) = (BTreeSet::new(), vec![start]);
+        while let Some(id) = next.pop() {
+            if seen.insert(id) {
+                next.extend(imports[id].iter().copied());
+            }
+        }
+        let names: BTreeSet<&str> = seen.into_iter().map(|id| name_of[id]).collect();
+        for other in *without {
+            assert!(!names.contains(other), "{name} brings in {other}");
+        }
+    }
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut next: Vec<PathBuf> =
+        ["runner", "policy", "images", "tests"].iter().map(|dir| workspace_root().join(dir)).collect();
+    while let Some(dir) = next.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                next.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 40, "the search finds the sources");
+    found
+}
+
+/// Lines of code, without comments and without what stands between quotation marks.
+fn code_lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let bare = |line: &str| line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"");
+    text.lines().map(bare).map(|line| line.split("//").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn unsafe_stands_in_sys_alone() {
+    let mut in_sys = 0;
+    for path in sources() {
+        let is_sys = path.starts_with(workspace_root().join("runner/sys"));
+        for line in code_lines(&path) {
+            let word = line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+            assert!(is_sys || !word, "{}: {line}", path.display());
+            in_sys += usize::from(is_sys && word);
+        }
+    }
+    assert!(in_sys > 0, "the control: the search finds it where it is");
+}
+
+#[test]
+fn every_crate_takes_the_workspace_s_lints() {
+    let metadata = metadata();
+    for package in list(&metadata["packages"]) {
+        if text(&package["name"]).starts_with("toolcell-") {
+            let manifest = std::fs::read_to_string(text(&package["manifest_path"])).unwrap();
+            assert!(manifest.contains("[lints]\nworkspace = true"), "{}", text(&package["name"]));
+        }
+    }
+}
+
+#[test]
+fn no_lint_is_allowed_silently_and_nothing_is_left_to_do() {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for word in words {
+            assert!(!text.contains(word), "{}: {word}", path.display());
+        }
+        for line in code_lines(&path) {
+            for macro_name in ["todo!", "unimplemented!", "#[ignore", "#[allow", "#![allow"] {
+                assert!(!line.contains(macro_name), "{}: {line}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_bears() {
+    for path in sources() {
+        let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+        let is_test = path.starts_with(workspace_root().join("tests/e2e")) || path.ends_with("tests.rs");
+        assert!(is_test || lines <= 400, "{}: {lines} lines", path.display());
+    }
+}

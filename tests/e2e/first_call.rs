@@ -1,1 +1,98 @@
-//! Stub.
+//! A newcomer's first minutes: the README's command, and the daemon that it starts by itself.
+
+use toolcell_tests::{FreshMachine, Live, Need, Process, Setup, needs, run, workspace_root};
+use toolcell_types::Health;
+
+const MACHINE: [Need; 3] = [Need::RootOnCgroupV1, Need::Tool("nsenter"), Need::Tool("unshare")];
+
+fn health(machine: &FreshMachine) -> Health {
+    machine.connect().expect("a daemon listens").ask("GET", "/healthz", &[], b"").expect("it answers").json()
+}
+
+#[test]
+fn the_readme_s_command_builds_starts_what_it_needs_and_prints_42() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2], Need::Tool("cargo"));
+    let readme = std::fs::read_to_string(workspace_root().join("README.md")).unwrap();
+    let line = readme.lines().map(str::trim).find(|line| line.starts_with("cargo run --release -- run "));
+    let line = line.expect("the README has the command");
+    assert_eq!(line, "cargo run --release -- run -- python3 -c 'print(6*7)'");
+    // The build of the tests is taken instead of a second one: `tests/run` runs the line as it stands.
+    let line = line.replace("cargo run --release", "exec cargo run --quiet");
+    let machine = FreshMachine::new();
+    let script = format!("cd '{}' && {line}", workspace_root().display());
+    let first = run(machine.command("/bin/sh").args(["-c", &script])).expect_code(0);
+    assert_eq!(first.text(), "42\n");
+    let said: Vec<&str> = first.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = said.last().expect("one line about the call");
+    assert!(last.contains("exited") && last.contains("29"), "verdict and controls: {:?}", first.stderr);
+    assert!(last.contains("receipt"), "where the receipt is: {last}");
+    assert!(health(&machine).ends_when_idle);
+    machine.stop_daemon();
+}
+
+#[test]
+fn the_second_call_finds_the_first_one_s_daemon_and_says_one_line_only() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2]);
+    let machine = FreshMachine::new();
+    assert_eq!(run(&mut machine.toolcell(&["run", "--", "echo", "1"])).expect_code(0).text(), "1\n");
+    let first = machine.launchers();
+    let second = run(&mut machine.toolcell(&["run", "--", "echo", "2"])).expect_code(0);
+    assert_eq!((second.text().as_str(), machine.launchers()), ("2\n", first));
+    assert_eq!(second.stderr.trim_end().lines().count(), 1, "{}", second.stderr);
+    let state = machine.outside("/var/lib/toolcell");
+    for name in ["ledger.db", "signer", "blobs"] {
+        assert!(state.join(name).exists(), "{name}");
+    }
+    machine.stop_daemon();
+    assert!(!machine.socket().exists(), "the socket goes with it");
+}
+
+#[test]
+fn two_starts_at_once_share_one_daemon() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2]);
+    let machine = FreshMachine::new();
+    let starts: Vec<Live> = (0..4).map(|_| Live::start(&mut machine.toolcell(&["run", "--", "echo", "hi"]))).collect();
+    for start in starts {
+        assert_eq!(start.finish().expect_code(0).text(), "hi\n");
+    }
+    let launchers: Vec<Process> = machine.launchers();
+    assert_eq!(launchers.len(), 1, "{launchers:?}");
+    let calls = run(&mut machine.toolcell(&["calls", "--json"])).expect_code(0).json();
+    assert_eq!(calls["calls"].as_array().map(Vec::len), Some(4));
+    machine.stop_daemon();
+}
+
+#[test]
+fn receipts_of_the_default_state_verify_without_a_key() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2]);
+    let machine = FreshMachine::new();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_string_lossy().into_owned();
+    let ran = run(&mut machine.toolcell(&["run", "--receipt", &path, "--", "true"])).expect_code(0);
+    assert!(ran.stderr.contains(&path), "where the receipt is: {}", ran.stderr);
+    let verified = run(&mut machine.toolcell(&["verify", &path])).expect_code(0);
+    let said = format!("{}{}", verified.text(), verified.stderr);
+    assert!(said.contains("/var/lib/toolcell"), "it says whose key it took: {said}");
+    machine.stop_daemon();
+}
+
+#[test]
+fn a_daemon_that_ends_when_idle_ends_and_leaves_nothing() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Setup::default().flags(&["--idle-exit", "1"]).start();
+    assert!(instance.health().ends_when_idle);
+    let left = instance.wait_for_its_own_end();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn asking_for_calls_or_receipts_starts_nothing() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2]);
+    let machine = FreshMachine::new();
+    for words in [&["calls"][..], &["receipts"], &["keys", "show"], &["cancel", "none"]] {
+        let asked = run(&mut machine.toolcell(words));
+        assert_ne!(asked.code, 0, "{words:?}");
+        assert!(asked.stderr.contains("/run/toolcell/toolcell.sock"), "{words:?}: {}", asked.stderr);
+        assert_eq!(machine.launchers(), Vec::new(), "{words:?}");
+    }
+}

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use toolcell_types::{Answer, Health, ReceiptItem, ReceiptsPage};
 
-use crate::command::{Finished, run, toolcell};
+use crate::command::{Finished, command, run, toolcell, toolcell_path};
 use crate::http::{Connection, Response};
 use crate::place::{UidRange, fresh_dir};
 use crate::process::{Process, wait_gone};
@@ -23,6 +23,7 @@ pub struct Setup {
     flags: Vec<String>,
     policy: Vec<(String, String)>,
     env: Vec<(String, String)>,
+    wrapper: Vec<String>,
 }
 
 impl Setup {
@@ -44,6 +45,13 @@ impl Setup {
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts `serve` through another program, which gets the command line as its last arguments and becomes it.
+    #[must_use]
+    pub fn wrapped(mut self, words: &[&str]) -> Self {
+        self.wrapper = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -110,7 +118,15 @@ impl Home {
     }
 
     fn serve(&self) -> Command {
-        let mut command = toolcell(&["serve", "--log-format", "json", "--uid-base", &self.uids.base().to_string()]);
+        let mut command = match self.setup.wrapper.split_first() {
+            Some((program, words)) => {
+                let mut command = command(program);
+                command.args(words).arg(toolcell_path());
+                command
+            }
+            None => command(toolcell_path()),
+        };
+        command.args(["serve", "--log-format", "json", "--uid-base", &self.uids.base().to_string()]);
         command.arg("--socket").arg(self.socket()).arg("--state").arg(self.state());
         if !self.setup.policy.is_empty() {
             command.arg("--policy").arg(self.policy());
@@ -328,6 +344,17 @@ impl Instance {
         within(Duration::from_secs(10), "serve to end", || self.child.try_wait().ok().flatten());
         wait_gone(&parts);
         self.home.take().expect("an instance has a home")
+    }
+
+    /// Waits until it ends by itself, and tells what is left of it.
+    ///
+    /// # Panics
+    /// If it does not end, or not well.
+    #[must_use]
+    pub fn wait_for_its_own_end(mut self) -> Vec<String> {
+        let ended = within(Duration::from_secs(20), "serve to end by itself", || self.child.try_wait().ok().flatten());
+        assert!(ended.success(), "serve ended with {ended}\n{}", self.log());
+        self.home().remains(Some(&self.name)).all()
     }
 
     /// Ends it as an operator does, and keeps its place.

@@ -12,6 +12,7 @@
 
 mod cell_watch;
 mod command;
+mod fresh_machine;
 mod host;
 mod http;
 mod instance;
@@ -26,6 +27,7 @@ mod wait;
 
 pub use cell_watch::CellWatch;
 pub use command::{Finished, Live, command, run, run_with_input, toolcell, toolcell_path, workspace_root};
+pub use fresh_machine::FreshMachine;
 pub use host::{CgroupRoot, cgroup_roots, mount_lines};
 pub use http::{Connection, Head, Response};
 pub use instance::{Home, Instance, Setup};
