@@ -162,3 +162,6 @@ fn environment(tool: &Tool, call: &BTreeMap<String, String>, denied: &mut Vec<De
     env.extend(call.clone());
     env.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,13 +73,16 @@ impl<'d> Document<'d> {
         self.faults.push(PolicyFault::NotInThisVersion { at, what: what.into() });
     }
 
-    /// Adds a fault for every key that is not known.
-    pub(crate) fn only(&mut self, section: &Section<'_, '_>, known: &[&str]) {
+    /// Adds a fault for every key that is not known, or that comes with a later version.
+    pub(crate) fn only(&mut self, section: &Section<'_, '_>, known: &[&str], later: &[&str]) {
         for key in section.table.keys() {
-            if !known.contains(&key.get_ref().as_ref()) {
+            let name = key.get_ref().as_ref();
+            if later.contains(&name) {
+                self.not_yet(key.span(), section.key(name));
+            } else if !known.contains(&name) {
                 let at = self.position(key.span().start);
-                let key = section.key(key.get_ref());
-                self.faults.push(PolicyFault::UnknownKey { at, key, known: listed(known.iter().copied()) });
+                let known = listed(known.iter().copied());
+                self.faults.push(PolicyFault::UnknownKey { at, key: section.key(name), known });
             }
         }
     }
@@ -141,11 +144,28 @@ impl<'d> Document<'d> {
         value: &'t Located<'a>,
         key: &str,
         expected: &str,
-    ) -> Vec<(String, &'t Located<'a>)> {
-        let Some(array) = value.get_ref().as_array() else {
-            return self.wrong(value, key, expected).unwrap_or_default();
-        };
-        array.iter().enumerate().map(|(index, item)| (format!("{key}[{index}]"), item)).collect()
+    ) -> Option<Vec<(String, &'t Located<'a>)>> {
+        match value.get_ref().as_array() {
+            Some(array) => {
+                Some(array.iter().enumerate().map(|(index, item)| (format!("{key}[{index}]"), item)).collect())
+            }
+            None => self.wrong(value, key, expected),
+        }
+    }
+
+    /// The items of an array that must not be empty.
+    pub(crate) fn some_items<'t, 'a>(
+        &mut self,
+        value: &'t Located<'a>,
+        key: &str,
+        expected: &str,
+    ) -> Option<Vec<(String, &'t Located<'a>)>> {
+        let items = self.items(value, key, expected)?;
+        if items.is_empty() {
+            self.refuse(value.span(), key, expected, "an empty array");
+            return None;
+        }
+        Some(items)
     }
 
     /// A TOML value as JSON; dates, infinities and what is no strict JSON are refused.
@@ -236,7 +256,7 @@ mod tests {
         let place = |offset| document.position(offset).to_string();
         assert_eq!((place(0), place(4)), ("tools.toml:1:1".into(), "tools.toml:1:5".into()));
         assert_eq!((place(6), place(8)), ("tools.toml:2:1".into(), "tools.toml:2:2".into()));
-        assert_eq!((place(12), place(13)), ("tools.toml:3:1".into(), "tools.toml:3:1".into()));
+        assert_eq!((place(12), place(13)), ("tools.toml:2:6".into(), "tools.toml:3:1".into()));
     }
 
     #[test]

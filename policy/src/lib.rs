@@ -6,6 +6,8 @@ mod decide;
 mod denied;
 mod document;
 mod fault;
+#[cfg(test)]
+mod fixtures;
 mod malformed;
 mod members;
 mod paths;

@@ -1,6 +1,6 @@
 //! The policy in force: which tools there are, and who may call them with what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use toolcell_types::{CallRequest, Problem, Sha256, ToolInfo};
 
@@ -58,12 +58,21 @@ impl Policy {
         self.digest
     }
 
-    /// Names of the images that tools can run in, sorted, each once. An instance that lacks one must not start.
-    #[must_use]
-    pub fn images(&self) -> Vec<&str> {
-        let fixed = self.tools.values().map(|one| one.tool.image.fallback.as_str());
-        let chosen = self.tools.values().flat_map(|one| one.tool.allow.images.iter().map(String::as_str));
-        fixed.chain(chosen).collect::<BTreeSet<_>>().into_iter().collect()
+    /// Checks that there is every image that a tool may run in. Which there are is not the policy's to know; an
+    /// instance that lacks one must not start.
+    ///
+    /// # Errors
+    /// Each image that is not known, with file, line and column.
+    pub fn check_images(&self, known: &[&str]) -> Result<(), InvalidPolicy> {
+        let uses = self.tools.values().flat_map(|one| &one.images);
+        let unknown = uses.filter(|image| !known.contains(&image.name.as_str()));
+        let faults = unknown.map(|image| PolicyFault::Value {
+            at: image.at.clone(),
+            key: image.key.clone(),
+            expected: format!("an image that is there ({})", listed(known.iter().copied())),
+            got: quoted(&image.name),
+        });
+        InvalidPolicy::of(faults.collect())
     }
 
     /// The tools that a principal sees, sorted by name. Auditors see all and may call none.
@@ -114,3 +123,6 @@ fn digest(files: &[(String, Vec<u8>)]) -> Sha256 {
     }
     sha256(&lines)
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,9 +25,9 @@ pub(crate) fn problem(first: Refusal, rest: impl IntoIterator<Item = Refusal>) -
     problem
 }
 
-/// A text for a message: quoted, control characters escaped, at most 64 characters.
+/// A text for a message: quoted, control characters escaped, at most 256 characters.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut short: String = text.chars().take(64).collect();
+    let mut short: String = text.chars().take(256).collect();
     if short.len() < text.len() {
         short.push('\u{2026}');
     }
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn texts_of_strangers_are_cut_and_escaped() {
         assert_eq!(quoted("a\n\u{1b}[0m\""), r#""a\n\u{1b}[0m\"""#);
-        assert_eq!(quoted(&"x".repeat(65)).chars().count(), 64 + 3);
+        assert_eq!(quoted(&"x".repeat(257)).chars().count(), 256 + 3);
         assert_eq!(listed([]), "nothing");
         assert_eq!(listed(["a", "b"]), "a, b");
     }

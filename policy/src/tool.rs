@@ -6,6 +6,7 @@ use serde_json::json;
 use toolcell_types::{LimitName, Limits, Sha256, ToolInfo, json as strict};
 
 use crate::admitted::EffectClass;
+use crate::fault::Position;
 use crate::principal::Role;
 use crate::request::sha256;
 use crate::schema::Schema;
@@ -36,6 +37,15 @@ pub(crate) struct Tool {
 pub(crate) struct Registered {
     pub(crate) tool: Tool,
     pub(crate) digest: Sha256,
+    pub(crate) images: Vec<ImageUse>,
+}
+
+/// An image that the file names, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImageUse {
+    pub(crate) at: Position,
+    pub(crate) key: String,
+    pub(crate) name: String,
 }
 
 /// A value that is fixed, or an argument's, with what holds if that is left out.
