@@ -1,0 +1,174 @@
+//! How and where an instance is started: its flags and policy files, its directory, its user ids.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::Instance;
+use crate::command::{Finished, command, run, toolcell_path};
+use crate::place::{UidRange, fresh_dir};
+use crate::remains::Remains;
+
+/// How an instance is to be started.
+#[derive(Debug, Default, Clone)]
+pub struct Setup {
+    flags: Vec<String>,
+    policy: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+    wrapper: Vec<String>,
+}
+
+impl Setup {
+    /// Adds arguments to `serve`.
+    #[must_use]
+    pub fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    /// Puts a file into the policy directory; the first one makes `--policy` be given.
+    #[must_use]
+    pub fn policy(mut self, name: &str, text: &str) -> Self {
+        self.policy.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Sets a variable for `serve`.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts `serve` through another program, which gets the command line as its last arguments and becomes it.
+    #[must_use]
+    pub fn wrapped(mut self, words: &[&str]) -> Self {
+        self.wrapper = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Starts it in a fresh place.
+    ///
+    /// # Panics
+    /// With its log, if it does not come up.
+    #[must_use]
+    pub fn start(self) -> Instance {
+        Home::new(self).start()
+    }
+
+    /// Starts it and waits for it to give up.
+    ///
+    /// # Panics
+    /// If it does not end by itself.
+    #[must_use]
+    pub fn fails_to_start(self) -> Finished {
+        Home::new(self).fails_to_start().1
+    }
+}
+
+/// Where an instance lives; outlives its processes, so that it can be started again.
+#[derive(Debug)]
+pub struct Home {
+    setup: Setup,
+    dir: TempDir,
+    uids: UidRange,
+}
+
+impl Home {
+    fn new(setup: Setup) -> Self {
+        let home = Self { setup, dir: fresh_dir(), uids: UidRange::take() };
+        for (name, text) in &home.setup.policy {
+            let dir = home.policy();
+            std::fs::create_dir_all(&dir).expect("the policy directory can be made");
+            std::fs::write(dir.join(name), text).expect("a policy file can be written");
+        }
+        home
+    }
+
+    /// The directory of everything.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The state directory.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.dir().join("state")
+    }
+
+    /// The first of its user ids.
+    #[must_use]
+    pub fn uid_base(&self) -> u32 {
+        self.uids.base()
+    }
+
+    /// Its socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.dir().join("s")
+    }
+
+    fn policy(&self) -> PathBuf {
+        self.dir().join("policy")
+    }
+
+    /// The file that `serve` writes to.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.dir().join("serve.log")
+    }
+
+    fn serve(&self) -> Command {
+        let mut command = match self.setup.wrapper.split_first() {
+            Some((program, words)) => {
+                let mut command = command(program);
+                command.args(words).arg(toolcell_path());
+                command
+            }
+            None => command(toolcell_path()),
+        };
+        command.args(["serve", "--log-format", "json", "--uid-base", &self.uids.base().to_string()]);
+        command.arg("--socket").arg(self.socket()).arg("--state").arg(self.state());
+        if !self.setup.policy.is_empty() {
+            command.arg("--policy").arg(self.policy());
+        }
+        command.args(&self.setup.flags).envs(self.setup.env.iter().cloned());
+        command
+    }
+
+    /// Starts `serve` here.
+    ///
+    /// # Panics
+    /// With its log, if it does not come up.
+    #[must_use]
+    pub fn start(self) -> Instance {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log()).expect("the log opens");
+        let errors = log.try_clone().expect("a descriptor can be doubled");
+        let child = self.serve().stdout(Stdio::from(log)).stderr(Stdio::from(errors)).spawn().expect("serve starts");
+        Instance::wait_until_up(self, child)
+    }
+
+    /// Starts `serve` here and waits for it to give up.
+    ///
+    /// # Panics
+    /// If it does not end by itself, or leaves anything.
+    #[must_use]
+    pub fn fails_to_start(self) -> (Self, Finished) {
+        let finished = run(&mut self.serve());
+        assert_eq!(self.remains(None).all(), Vec::<String>::new(), "a failed start leaves nothing");
+        (self, finished)
+    }
+
+    /// What of it is left on the machine.
+    #[must_use]
+    pub fn remains(&self, instance: Option<&str>) -> Remains {
+        Remains {
+            uid_base: self.uids.base(),
+            instance: instance.map(str::to_owned),
+            socket: self.socket(),
+            dir: self.dir().to_path_buf(),
+        }
+    }
+}
