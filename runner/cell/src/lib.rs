@@ -1,1 +1,31 @@
-//! cell
+//! The launcher: the privileged part. One thread, no runtime, no network, no outside JSON.
+//!
+//! It alone makes, limits, reads back, kills and removes control groups, clones cells, owns their clocks and decides
+//! why each ended. It reads the bounded first half of a plan and passes the second half on unread. Cells are forked
+//! from it without exec, so it holds no key, no policy, and no tenant's data once a cell is cloned.
+//!
+//! Reading order: `launcher` (the loop) → `workshop` (plan to cloned cell) → `stages` (inside the cell) → `live`
+//! (a cell's life) → `readback` (what it really is) → `verdict` (why it ended).
+#![deny(unused_results)]
+
+mod cgroup;
+mod clock;
+mod config;
+mod devtree;
+mod error;
+mod hostpaths;
+mod launcher;
+mod link;
+mod live;
+mod process;
+mod readback;
+mod record;
+mod stages;
+mod verdict;
+mod workshop;
+
+pub use cgroup::CgroupError;
+pub use config::LauncherConfig;
+pub use error::LauncherError;
+pub use launcher::run;
+pub use link::LinkError;

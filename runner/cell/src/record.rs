@@ -72,6 +72,8 @@ numbered! {
         MakeFile "make a file",
         MakeLink "symlink",
         MountPoint "make the mount point",
+        CallerPoint "make the caller's mount point",
+        CallerAttach "mount what the caller named",
         Mask "mask a /proc path",
         ReadOnly "mount_setattr",
         Pivot "pivot_root",

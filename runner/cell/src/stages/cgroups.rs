@@ -8,7 +8,7 @@ use crate::record::{At as _, Op, Stage, StageError};
 /// 0.3 ms; a parent that moves it through `cgroup.procs` waits for a grace period of up to 15 ms.
 pub(super) fn join(tasks: &[OwnedFd]) -> Result<(), StageError> {
     for (index, file) in tasks.iter().enumerate() {
-        rustix::io::write(file, b"0").at_item(Stage::Cgroups, Op::Join, index)?;
+        let _written = rustix::io::write(file, b"0").at_item(Stage::Cgroups, Op::Join, index)?;
     }
     Ok(())
 }

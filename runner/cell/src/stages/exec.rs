@@ -18,14 +18,15 @@ pub(super) fn read_plan(file: BorrowedFd<'_>) -> Result<Go, StageError> {
     let mut file = std::fs::File::from(copy);
     std::io::Seek::rewind(&mut file).at(Stage::Go, Op::ReadPlan)?;
     let mut bytes = Vec::new();
-    (&file).take(GO_MAX_BYTES + 1).read_to_end(&mut bytes).at(Stage::Go, Op::ReadPlan)?;
+    let _bytes = (&file).take(GO_MAX_BYTES + 1).read_to_end(&mut bytes).at(Stage::Go, Op::ReadPlan)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > GO_MAX_BYTES {
         return Err(StageError::new(Stage::Go, Op::Decode, nix::libc::E2BIG));
     }
     let bad = StageError::new(Stage::Go, Op::Decode, nix::libc::EINVAL);
     let go: Go = postcard::from_bytes(&bytes).map_err(|_error| bad)?;
     let clean = |text: &str| !text.as_bytes().contains(&0);
-    let names = go.env.iter().all(|(name, value)| !name.is_empty() && !name.contains('=') && clean(name) && clean(value));
+    let names =
+        go.env.iter().all(|(name, value)| !name.is_empty() && !name.contains('=') && clean(name) && clean(value));
     let argv = go.argv.first().is_some_and(|program| !program.is_empty()) && go.argv.iter().all(|arg| clean(arg));
     if names && argv && go.cwd.starts_with('/') && clean(&go.cwd) { Ok(go) } else { Err(bad) }
 }
@@ -37,7 +38,7 @@ pub(super) fn enter_directory(go: &Go) -> Result<(), StageError> {
 
 /// Says that nothing but exec is left, and waits for the word.
 pub(super) fn arm(control: BorrowedFd<'_>, probes: Probes) -> Result<(), StageError> {
-    rustix::net::send(control, &Record::Armed(probes).encode(), rustix::net::SendFlags::NOSIGNAL)
+    let _sent = rustix::net::send(control, &Record::Armed(probes).encode(), rustix::net::SendFlags::NOSIGNAL)
         .at(Stage::Exec, Op::Send)?;
     super::namespaces::wait_for(control, WORD_GO, Stage::Exec)
 }

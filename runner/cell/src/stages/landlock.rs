@@ -33,8 +33,9 @@ impl Abi {
     }
 
     fn ruleset(self) -> Result<Ruleset, landlock::RulesetError> {
-        let mut rules =
-            Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(self.0))?;
+        let mut rules = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(self.0))?;
         if self.has_net() {
             rules = rules.handle_access(AccessNet::from_all(self.0))?;
         }
@@ -60,7 +61,8 @@ pub(super) fn restrict(abi: Abi) -> Result<Probes, StageError> {
     let before = instruments.try_all(c"before")?;
     if before != Tries::default() {
         // What fails without Landlock proves nothing when it fails with it.
-        let errno = [before.fs, before.net, before.abstract_socket, before.signal].into_iter().find(|errno| *errno != 0);
+        let errno =
+            [before.fs, before.net, before.abstract_socket, before.signal].into_iter().find(|errno| *errno != 0);
         return Err(StageError::new(Stage::Landlock, Op::Probe, errno.unwrap_or(nix::libc::EPROTO)));
     }
     let landlock_abi = enforce(abi)?;
@@ -79,8 +81,10 @@ fn enforce(abi: Abi) -> Result<u32, StageError> {
     let broken = |op| move |error: landlock::RulesetError| StageError::new(Stage::Landlock, op, errno_of(&error));
     let mut created = abi.ruleset().map_err(broken(Op::Ruleset))?.create().map_err(broken(Op::Ruleset))?;
     for (index, (path, access)) in allowed(abi.0).into_iter().enumerate() {
-        let parent = PathFd::new(path)
-            .map_err(|error| StageError { index: index_of(index), ..StageError::new(Stage::Landlock, Op::Rule, errno_of(&error)) })?;
+        let parent = PathFd::new(path).map_err(|error| StageError {
+            index: index_of(index),
+            ..StageError::new(Stage::Landlock, Op::Rule, errno_of(&error))
+        })?;
         created = created.add_rule(PathBeneath::new(parent, access)).map_err(broken(Op::Rule))?;
     }
     let status = created.restrict_self().map_err(broken(Op::Restrict))?;

@@ -21,7 +21,7 @@ use toolcell_types::Limits;
 
 pub(crate) use self::landlock::{Abi, best_abi};
 pub(crate) use self::mounts::{
-    DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS, tmpfs,
+    DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS,
 };
 pub(crate) use self::rlimits::wanted as wanted_rlimits;
 pub(crate) use self::seccomp::Filters;

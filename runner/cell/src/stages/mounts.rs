@@ -3,7 +3,6 @@
 //! No path is ever looked up twice: each mount is attached to a directory that was opened beneath the new root without
 //! following links. What comes from the host arrives as detached, read-only trees that the launcher opened.
 
-use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
@@ -47,7 +46,16 @@ pub(crate) const DEV_SHM: &str = "shm";
 pub(crate) const SCRATCH_MOUNTS: [&str; 2] = ["/tmp", "/dev/shm"];
 /// Paths of /proc that show nothing (the OCI runtime's list; those of /sys do not exist here, as no sysfs is mounted).
 pub(crate) const MASKED_PROC: [&str; 10] = [
-    "acpi", "asound", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats",
+    "acpi",
+    "asound",
+    "interrupts",
+    "kcore",
+    "keys",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "timer_list",
+    "timer_stats",
 ];
 /// Paths of /proc that must not be written (the OCI runtime's list). Here the whole of /proc is read-only, which is more.
 pub(crate) const READ_ONLY_PROC: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
@@ -110,7 +118,11 @@ pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits) -> Result<(), StageErr
     proc(root.as_fd())?;
     scratch(root.as_fd(), limits)?;
     for (index, entry) in plan.mounts.iter().enumerate() {
-        place(root.as_fd(), entry, index)?;
+        // Under operations of their own, so that the launcher can name the caller's path.
+        place(root.as_fd(), entry, index).map_err(|error| StageError {
+            op: if error.op == Op::Attach { Op::CallerAttach } else { Op::CallerPoint },
+            ..error
+        })?;
     }
     set_mount_attributes(root.as_fd(), QUIET, false).at(stage, Op::ReadOnly)?;
     rustix::process::fchdir(root.as_fd()).at(stage, Op::Pivot)?;
@@ -219,7 +231,7 @@ fn proc(root: BorrowedFd<'_>) -> Result<(), StageError> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let limit = rustix::fs::openat(proc.as_fd(), "sys/user/max_user_namespaces", flags, Mode::empty())
         .at(stage, Op::UserLimit)?;
-    rustix::io::write(&limit, b"0").at(stage, Op::UserLimit)?;
+    let _written = rustix::io::write(&limit, b"0").at(stage, Op::UserLimit)?;
     attach(proc.as_fd(), root, "proc").at(stage, Op::Attach)?;
     for (index, name) in MASKED_PROC.into_iter().enumerate() {
         mask(root, proc.as_fd(), name).at_item(stage, Op::Mask, index)?;
@@ -227,7 +239,7 @@ fn proc(root: BorrowedFd<'_>) -> Result<(), StageError> {
     set_mount_attributes(proc.as_fd(), MountAttr { no_exec: true, ..QUIET }, false).at(stage, Op::ReadOnly)
 }
 
-/// Covers one path of /proc: a file with the null device, a directory with an empty one. What this kernel lacks stays.
+/// Covers one path of /proc: a file with an unusable device, a directory with an empty one. What this kernel lacks stays.
 fn mask(root: BorrowedFd<'_>, proc: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
     let point = match beneath(proc, name, OFlags::empty()) {
         Ok(point) => point,
@@ -236,6 +248,10 @@ fn mask(root: BorrowedFd<'_>, proc: BorrowedFd<'_>, name: &str) -> Result<(), Er
     };
     let is_dir = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&point)?.st_mode).is_dir();
     let cover = if is_dir { clone_tree(root, "dev/shm")? } else { clone_tree(root, "dev/null")? };
+    // With nodev the null device cannot even be opened, so that a masked file is refused instead of empty, and /dev
+    // stays the only mount with device nodes.
+    set_mount_attributes(cover.as_fd(), QUIET, false)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     attach_on(cover.as_fd(), point.as_fd())
 }
 
@@ -249,13 +265,13 @@ fn scratch(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), StageError> {
     attach(whole.as_fd(), root, "tmp").at(stage, Op::Attach)?;
     let mut parts = Vec::with_capacity(SCRATCH_MOUNTS.len());
     for (index, path) in SCRATCH_MOUNTS.into_iter().enumerate() {
-        let name = CString::new(format!("{index}")).at(stage, Op::MakeDir)?;
-        rustix::fs::mkdirat(whole.as_fd(), &name, Mode::from_raw_mode(0o1777)).at(stage, Op::MakeDir)?;
+        let name = index.to_string();
+        rustix::fs::mkdirat(whole.as_fd(), name.as_str(), Mode::from_raw_mode(0o1777)).at(stage, Op::MakeDir)?;
         // Again, without the umask.
-        rustix::fs::chmodat(whole.as_fd(), &name, Mode::from_raw_mode(0o1777), rustix::fs::AtFlags::empty())
+        rustix::fs::chmodat(whole.as_fd(), name.as_str(), Mode::from_raw_mode(0o1777), rustix::fs::AtFlags::empty())
             .at(stage, Op::MakeDir)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        parts.push((open_tree(whole.as_fd(), &name, flags).at(stage, Op::NewTmpfs)?, path));
+        parts.push((open_tree(whole.as_fd(), name.as_str(), flags).at(stage, Op::NewTmpfs)?, path));
     }
     rustix::process::fchdir(root).at(stage, Op::WorkingDir)?;
     unmount("tmp", UnmountFlags::DETACH).at(stage, Op::Detach)?;

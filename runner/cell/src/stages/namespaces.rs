@@ -20,10 +20,8 @@ pub(super) fn wait_until_mapped(control: BorrowedFd<'_>) -> Result<(), StageErro
 /// Waits for one word; the end of the socket is the end of the launcher.
 pub(super) fn wait_for(control: BorrowedFd<'_>, word: u8, stage: Stage) -> Result<(), StageError> {
     let mut byte = [0_u8; 1];
-    let (got, _) = rustix::io::retry_on_intr(|| {
-        rustix::net::recv(control, &mut byte, rustix::net::RecvFlags::empty())
-    })
-    .at(stage, Op::WaitParent)?;
+    let (got, _) = rustix::io::retry_on_intr(|| rustix::net::recv(control, &mut byte, rustix::net::RecvFlags::empty()))
+        .at(stage, Op::WaitParent)?;
     if got == 1 && byte == [word] { Ok(()) } else { Err(StageError::new(stage, Op::WaitParent, nix::libc::EPIPE)) }
 }
 
@@ -34,7 +32,7 @@ pub(super) fn die_with_launcher(control: BorrowedFd<'_>) -> Result<(), StageErro
         .at(Stage::Namespaces, Op::DeathSignal)?;
     let mut fds = [PollFd::from_borrowed_fd(control, PollFlags::empty())];
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-    rustix::event::poll(&mut fds, Some(&now)).at(Stage::Namespaces, Op::WaitParent)?;
+    let _ready = rustix::event::poll(&mut fds, Some(&now)).at(Stage::Namespaces, Op::WaitParent)?;
     if fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)) {
         return Err(StageError::new(Stage::Namespaces, Op::WaitParent, nix::libc::EPIPE));
     }

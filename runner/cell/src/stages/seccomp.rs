@@ -57,7 +57,8 @@ impl Filters {
 }
 
 fn compile(data: &str) -> Result<std::collections::HashMap<String, BpfProgram>, FilterError> {
-    seccompiler::compile_from_json(data.as_bytes(), TargetArch::x86_64).map_err(|source| FilterError::Compile { source })
+    seccompiler::compile_from_json(data.as_bytes(), TargetArch::x86_64)
+        .map_err(|source| FilterError::Compile { source })
 }
 
 fn digest(programs: &[BpfProgram]) -> String {

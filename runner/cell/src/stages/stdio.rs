@@ -1,34 +1,37 @@
 //! The tool's session and its three descriptors.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use super::CellSpec;
 use crate::record::{At as _, Op, Stage, StageError};
 
 /// A session of its own: no controlling terminal, nothing to inject keystrokes into.
 pub(super) fn enter_session() -> Result<(), StageError> {
-    nix::unistd::setsid().at(Stage::Stdio, Op::Setsid)?;
+    let _session = nix::unistd::setsid().at(Stage::Stdio, Op::Setsid)?;
     toolcell_sys::reset_signals().at(Stage::Stdio, Op::Setsid)
 }
 
-/// 0 from the sealed file or /dev/null, 1 and 2 to the pipes; everything from 3 up closes at exec.
+/// 0 from the sealed file or /dev/null, 1 and 2 to the pipes; from 3 up only the control socket stays, until exec.
 pub(super) fn install(spec: &CellSpec<'_>) -> Result<(), StageError> {
     match &spec.stdin {
         Some(file) => {
             require_seals(file.as_fd(), Stage::Stdio)?;
             // The daemon wrote through the same open file, whose position is now at its end.
-            rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0)).at(Stage::Stdio, Op::Dup)?;
+            let _start = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0)).at(Stage::Stdio, Op::Dup)?;
             rustix::stdio::dup2_stdin(file).at(Stage::Stdio, Op::Dup)?;
         }
         None => {
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-            let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty()).at(Stage::Stdio, Op::OpenNull)?;
+            let null =
+                rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty()).at(Stage::Stdio, Op::OpenNull)?;
             rustix::stdio::dup2_stdin(&null).at(Stage::Stdio, Op::Dup)?;
         }
     }
     rustix::stdio::dup2_stdout(&spec.stdout).at(Stage::Stdio, Op::Dup)?;
     rustix::stdio::dup2_stderr(&spec.stderr).at(Stage::Stdio, Op::Dup)?;
-    toolcell_sys::limit_fds_to_stdio().at(Stage::Stdio, Op::CloseFds)
+    // All that the set-up needed is closed here; the one that is left closes at exec.
+    toolcell_sys::close_except(&[spec.control.as_raw_fd()]).at(Stage::Stdio, Op::CloseFds)?;
+    rustix::io::fcntl_setfd(&spec.control, rustix::io::FdFlags::CLOEXEC).at(Stage::Stdio, Op::CloseFds)
 }
 
 /// A file that came from the daemon must be a sealed memfd: neither the tool nor the daemon can change it any more.

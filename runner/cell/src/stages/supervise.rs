@@ -26,7 +26,7 @@ pub(super) fn reap(control: BorrowedFd<'_>, main: Pid) -> Result<(), StageError>
                     .or_else(|| status.terminating_signal().map(MainEnd::Signaled))
                     .ok_or(StageError::new(Stage::Supervise, Op::Wait, nix::libc::EPROTO))?;
                 let record = Record::Ended { end, at_us: crate::clock::monotonic_us() };
-                rustix::net::send(control, &record.encode(), rustix::net::SendFlags::NOSIGNAL)
+                let _sent = rustix::net::send(control, &record.encode(), rustix::net::SendFlags::NOSIGNAL)
                     .at(Stage::Supervise, Op::Send)?;
             }
             Ok(_) => {}
@@ -41,10 +41,9 @@ pub(super) fn reap(control: BorrowedFd<'_>, main: Pid) -> Result<(), StageError>
 fn park(control: BorrowedFd<'_>) -> Result<(), StageError> {
     let mut byte = [0_u8; 1];
     loop {
-        let (got, _) = rustix::io::retry_on_intr(|| {
-            rustix::net::recv(control, &mut byte, rustix::net::RecvFlags::empty())
-        })
-        .at(Stage::Supervise, Op::WaitParent)?;
+        let (got, _) =
+            rustix::io::retry_on_intr(|| rustix::net::recv(control, &mut byte, rustix::net::RecvFlags::empty()))
+                .at(Stage::Supervise, Op::WaitParent)?;
         if got == 0 {
             return Ok(());
         }

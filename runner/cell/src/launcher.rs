@@ -1,0 +1,411 @@
+//! The launcher's loop: one thread, one epoll, every event a step of one cell or the end of everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid};
+use toolcell_types::CellId;
+use toolcell_types::plan::{FromLauncher, LaunchFault, ToLauncher};
+
+use crate::cgroup::{Cgroup, Instance};
+use crate::config::LauncherConfig;
+use crate::devtree::DevTree;
+use crate::error::LauncherError;
+use crate::hostpaths::Denied;
+use crate::link::Link;
+use crate::live::{Alarm, Live, Over, Step};
+use crate::readback::{Outside, describe};
+use crate::stages::{Filters, best_abi};
+use crate::workshop::{Passed, Workshop, end_at_once};
+
+/// Most cells at once: two ids each of the range, and a bound on what one daemon can make us hold.
+const CELLS_MAX: u32 = 1024;
+
+/// Runs until the daemon or the signer ends, or a signal asks for the end. Kills every cell before it returns and
+/// removes what it made.
+///
+/// # Errors
+/// [`LauncherError`]: something that the launcher needs is not there, or a part ended badly.
+pub fn run(config: LauncherConfig) -> Result<(), LauncherError> {
+    let mut launcher = Launcher::start(config)?;
+    tracing::info!(landlock = ?launcher.shop.landlock, "launcher is ready");
+    let ended = launcher.serve();
+    let cleaned = launcher.clean_up();
+    // The first error is the reason; a failed clean-up is added to the log, not put in its place.
+    match (ended, cleaned) {
+        (Err(error), Err(second)) => {
+            tracing::error!(error = %describe(&second), "clean-up failed as well");
+            Err(error)
+        }
+        (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),
+        (Ok(()), Ok(())) => Ok(()),
+    }
+}
+
+/// Who an event is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Daemon,
+    DaemonEnd,
+    SignerEnd,
+    Signal,
+    Cell(u32, Part),
+}
+
+/// The descriptors of one cell, in the order of `Live::sources`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Records,
+    InitEnd,
+    Alarm(Alarm),
+}
+
+const PARTS: [Part; 5] =
+    [Part::Records, Part::InitEnd, Part::Alarm(Alarm::Wall), Part::Alarm(Alarm::Cpu), Part::Alarm(Alarm::Round)];
+
+impl Source {
+    fn token(self) -> u64 {
+        match self {
+            Self::Daemon => 0,
+            Self::DaemonEnd => 1,
+            Self::SignerEnd => 2,
+            Self::Signal => 3,
+            Self::Cell(slot, part) => {
+                let at = PARTS.iter().position(|known| *known == part).and_then(|at| u64::try_from(at).ok());
+                (u64::from(slot) + 1) * 8 + at.unwrap_or(0)
+            }
+        }
+    }
+
+    fn from_token(token: u64) -> Option<Self> {
+        match token {
+            0 => Some(Self::Daemon),
+            1 => Some(Self::DaemonEnd),
+            2 => Some(Self::SignerEnd),
+            3 => Some(Self::Signal),
+            4..=7 => None,
+            _ => {
+                let part = PARTS.get(usize::try_from(token % 8).ok()?)?;
+                Some(Self::Cell(u32::try_from(token / 8 - 1).ok()?, *part))
+            }
+        }
+    }
+}
+
+struct Launcher {
+    shop: Workshop,
+    outside: Outside,
+    link: Link,
+    daemon: OwnedFd,
+    signer: OwnedFd,
+    signals: SignalFd,
+    epoll: OwnedFd,
+    /// By slot, which also gives the cell its ids.
+    cells: BTreeMap<u32, Live>,
+    slots: BTreeMap<CellId, u32>,
+    free: BTreeSet<u32>,
+    /// Groups that were still busy when their cell was over.
+    remains: Vec<Cgroup>,
+    asked_to_end: bool,
+    unlink: Vec<std::path::PathBuf>,
+    _locks: Vec<OwnedFd>,
+}
+
+impl std::fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launcher").field("cells", &self.cells.len()).finish_non_exhaustive()
+    }
+}
+
+impl Launcher {
+    fn start(config: LauncherConfig) -> Result<Self, LauncherError> {
+        let call = |what: &'static str| move |source: std::io::Error| LauncherError::Call { what, source };
+        let signals = [NixSignal::SIGTERM, NixSignal::SIGINT, NixSignal::SIGHUP].into_iter().collect::<SigSet>();
+        signals.thread_block().map_err(|errno| call("block signals")(errno.into()))?;
+        let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map_err(|errno| call("signalfd")(errno.into()))?;
+        let parent = config.cgroup_parent.as_deref().unwrap_or("toolcell");
+        let shop = Workshop {
+            groups: Instance::open(parent, &config.instance).map_err(|source| LauncherError::Groups { source })?,
+            dev: DevTree::build(&config.runtime_dir).map_err(call("make the template of /dev"))?,
+            filters: Filters::compile().map_err(|error| LauncherError::Filters { detail: describe(&error) })?,
+            landlock: best_abi().ok_or(LauncherError::NoLandlock)?,
+            denied: Denied::new(&config.deny_paths).map_err(call("look at the instance's own directories"))?,
+            uid_base: config.uid_base,
+        };
+        let outside = Outside::read().map_err(|error| LauncherError::Outside { detail: describe(&error) })?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|errno| call("epoll_create1")(errno.into()))?;
+        let launcher = Self {
+            shop,
+            outside,
+            link: Link::new(config.daemon).map_err(|source| LauncherError::Link { source })?,
+            daemon: config.daemon_pidfd,
+            signer: config.signer_pidfd,
+            signals,
+            epoll,
+            cells: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            free: (0..CELLS_MAX).collect(),
+            remains: Vec::new(),
+            asked_to_end: false,
+            unlink: config.unlink,
+            _locks: config.locks,
+        };
+        launcher.watch(launcher.link.as_fd(), Source::Daemon)?;
+        launcher.watch(launcher.daemon.as_fd(), Source::DaemonEnd)?;
+        launcher.watch(launcher.signer.as_fd(), Source::SignerEnd)?;
+        launcher.watch(launcher.signals.as_fd(), Source::Signal)?;
+        Ok(launcher)
+    }
+
+    /// A cell's descriptors report each change once (EPOLLET): its socket and its pidfd stay readable once the init
+    /// has ended, and every handler takes in all there is.
+    fn watch(&self, fd: BorrowedFd<'_>, source: Source) -> Result<(), LauncherError> {
+        let edge = if matches!(source, Source::Cell(..)) { EventFlags::ET } else { EventFlags::empty() };
+        epoll::add(&self.epoll, fd, EventData::new_u64(source.token()), EventFlags::IN | edge)
+            .map_err(|errno| LauncherError::Call { what: "epoll_ctl", source: errno.into() })
+    }
+
+    fn serve(&mut self) -> Result<(), LauncherError> {
+        loop {
+            for source in self.wait()? {
+                match source {
+                    Source::Daemon => self.on_packets()?,
+                    Source::DaemonEnd => return self.part_ended("daemon"),
+                    Source::SignerEnd => return self.part_ended("signer"),
+                    Source::Signal => self.on_signal()?,
+                    Source::Cell(slot, part) => self.on_cell(slot, part)?,
+                }
+            }
+            self.remains.retain_mut(|group| group.remove().is_err());
+        }
+    }
+
+    /// Waits for events. Records come before alarms, so that an end which was seen in time is not the clock's.
+    fn wait(&mut self) -> Result<Vec<Source>, LauncherError> {
+        let interest = if self.link.wants_to_send() { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        epoll::modify(&self.epoll, self.link.as_fd(), EventData::new_u64(Source::Daemon.token()), interest)
+            .map_err(|errno| LauncherError::Call { what: "epoll_ctl", source: errno.into() })?;
+        let mut events = Vec::<Event>::with_capacity(64);
+        // Groups that stayed behind are tried again even when nothing else happens.
+        let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        let pause = (!self.remains.is_empty()).then_some(&pause);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), pause) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            Err(errno) => return Err(LauncherError::Call { what: "epoll_wait", source: errno.into() }),
+        }
+        let mut sources: Vec<Source> = events.iter().filter_map(|event| Source::from_token(event.data.u64())).collect();
+        sources.sort_by_key(|source| u8::from(matches!(source, Source::Cell(_, Part::Alarm(_)))));
+        Ok(sources)
+    }
+
+    fn on_packets(&mut self) -> Result<(), LauncherError> {
+        let link = |source| LauncherError::Link { source };
+        self.link.flush().map_err(link)?;
+        while let Some(fds) = self.link.receive().map_err(link)? {
+            let handled = self.on_packet(fds);
+            self.link.wipe();
+            handled?;
+        }
+        Ok(())
+    }
+
+    fn on_packet(&mut self, fds: Vec<OwnedFd>) -> Result<(), LauncherError> {
+        let message = postcard::from_bytes(self.link.packet()).map_err(|source| LauncherError::Decode { source })?;
+        match message {
+            ToLauncher::Kill { cell, reason } => {
+                if let Some(live) = self.slots.get(&cell).and_then(|slot| self.cells.get_mut(slot)) {
+                    live.on_kill(reason);
+                }
+                Ok(())
+            }
+            ToLauncher::Launch { cell, has_stdin, prepare } => {
+                let mut fds = fds.into_iter();
+                let passed = match (fds.next(), fds.next(), fds.next()) {
+                    (Some(go), None, None) if !has_stdin => Passed { go, stdin: None },
+                    (Some(go), Some(stdin), None) if has_stdin => Passed { go, stdin: Some(stdin) },
+                    _ => return self.refuse(cell, bad_plan("the descriptors do not fit the message")),
+                };
+                let accepted = prepare.accept_unavailable.clone();
+                let Some(slot) = self.free.first().copied() else {
+                    return self.refuse(cell, bad_plan("no cell is free"));
+                };
+                if self.slots.contains_key(&cell) {
+                    return self.refuse(cell, bad_plan("this cell number is in use"));
+                }
+                let limits = prepare.limits;
+                match self.shop.build(cell, slot, &prepare, passed) {
+                    Ok(built) => match Live::new(cell, built, limits, accepted) {
+                        Ok(live) => self.admit(cell, slot, live),
+                        Err((errno, mut built)) => {
+                            end_at_once(&built.init);
+                            self.remains.extend(built.group.remove().is_err().then_some(built.group));
+                            let detail = "timerfd_create".to_owned();
+                            self.refuse(
+                                cell,
+                                LaunchFault::Stage { stage: "clocks".to_owned(), errno: errno.raw_os_error(), detail },
+                            )
+                        }
+                    },
+                    Err(fault) => self.refuse(cell, fault),
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, cell: CellId, slot: u32, live: Live) -> Result<(), LauncherError> {
+        for (fd, part) in live.sources().into_iter().zip(PARTS) {
+            self.watch(fd, Source::Cell(slot, part))?;
+        }
+        let _was_free = self.free.remove(&slot);
+        let _none = self.slots.insert(cell, slot);
+        let _none = self.cells.insert(slot, live);
+        Ok(())
+    }
+
+    fn refuse(&mut self, cell: CellId, fault: LaunchFault) -> Result<(), LauncherError> {
+        let message = FromLauncher::Refused { cell, fault, tree_gone: true };
+        self.link.send(&message, Vec::new()).map_err(|source| LauncherError::Link { source })
+    }
+
+    fn on_cell(&mut self, slot: u32, part: Part) -> Result<(), LauncherError> {
+        let Some(live) = self.cells.get_mut(&slot) else { return Ok(()) };
+        let step = match part {
+            Part::Records => live.on_record(&self.shop, &self.outside),
+            Part::InitEnd => live.on_init_end(),
+            Part::Alarm(alarm) => live.on_alarm(alarm),
+        };
+        self.after(slot, step)
+    }
+
+    fn after(&mut self, slot: u32, step: Step) -> Result<(), LauncherError> {
+        let Some(cell) = self.slots.iter().find(|(_, known)| **known == slot).map(|(cell, _)| *cell) else {
+            return Ok(());
+        };
+        let link = |source| LauncherError::Link { source };
+        match step {
+            Step::Wait => Ok(()),
+            Step::Started(controls, outputs) => {
+                self.link.send(&FromLauncher::Started { cell, controls }, outputs).map_err(link)
+            }
+            Step::Over(over) => {
+                self.take_off(cell, slot);
+                let message = match over {
+                    Over::Refused(fault, tree_gone) => FromLauncher::Refused { cell, fault, tree_gone },
+                    Over::Ended(report) => FromLauncher::Ended { cell, report },
+                };
+                self.link.send(&message, Vec::new()).map_err(link)
+            }
+        }
+    }
+
+    fn take_off(&mut self, cell: CellId, slot: u32) {
+        let _slot = self.slots.remove(&cell);
+        if let Some(live) = self.cells.remove(&slot) {
+            let mut group = live.into_group();
+            // EBUSY for a moment after the last process: tried again with the next events.
+            if group.remove().is_err() {
+                self.remains.push(group);
+            }
+            let _was_taken = self.free.insert(slot);
+        }
+    }
+
+    fn on_signal(&mut self) -> Result<(), LauncherError> {
+        while let Ok(Some(_signal)) = self.signals.read_signal() {
+            if self.asked_to_end {
+                return Err(LauncherError::EndedTwice);
+            }
+            self.asked_to_end = true;
+            tracing::info!("asked to end: the daemon finishes what runs");
+            match pidfd_send_signal(&self.daemon, Signal::TERM) {
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(errno) => return Err(LauncherError::Call { what: "pidfd_send_signal", source: errno.into() }),
+            }
+        }
+        Ok(())
+    }
+
+    /// A part that ends takes all others with it; nothing is restarted in place.
+    fn part_ended(&self, part: &'static str) -> Result<(), LauncherError> {
+        let pidfd = if part == "daemon" { &self.daemon } else { &self.signer };
+        let status = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+            .map_err(|errno| LauncherError::Call { what: "waitid", source: errno.into() })?;
+        let code = status.as_ref().and_then(WaitIdStatus::exit_status);
+        if part == "daemon" && code == Some(0) {
+            return Ok(());
+        }
+        Err(LauncherError::PartEnded { part, code, signal: status.as_ref().and_then(WaitIdStatus::terminating_signal) })
+    }
+
+    /// Kills what lives, waits for it, removes groups, template and files.
+    fn clean_up(mut self) -> Result<(), LauncherError> {
+        for live in self.cells.values_mut() {
+            live.kill_tree();
+        }
+        while !self.cells.is_empty() {
+            for source in self.wait()? {
+                if let Source::Cell(slot, part) = source {
+                    let Some(live) = self.cells.get_mut(&slot) else { continue };
+                    let step = match part {
+                        Part::Records => Step::Wait,
+                        Part::InitEnd => live.on_init_end(),
+                        Part::Alarm(alarm) => live.on_alarm(alarm),
+                    };
+                    match step {
+                        Step::Over(_) => {
+                            let cell = self.slots.iter().find(|(_, known)| **known == slot).map(|(cell, _)| *cell);
+                            if let Some(cell) = cell {
+                                self.take_off(cell, slot);
+                            }
+                        }
+                        Step::Wait | Step::Started(..) => {}
+                    }
+                }
+            }
+        }
+        for _round in 0..500 {
+            self.remains.retain_mut(|group| group.remove().is_err());
+            if self.remains.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        self.shop.groups.remove().map_err(|source| LauncherError::Groups { source })?;
+        self.shop.dev.remove().map_err(|source| LauncherError::Call { what: "remove the template of /dev", source })?;
+        for path in &self.unlink {
+            match std::fs::remove_file(path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => {
+                    return Err(LauncherError::Call { what: "remove a file of the runtime directory", source });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad_plan(detail: &str) -> LaunchFault {
+    LaunchFault::BadPlan { detail: detail.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_name_their_source() {
+        let mut sources = vec![Source::Daemon, Source::DaemonEnd, Source::SignerEnd, Source::Signal];
+        sources.extend(PARTS.into_iter().flat_map(|part| [Source::Cell(0, part), Source::Cell(1023, part)]));
+        for source in sources {
+            assert_eq!(Source::from_token(source.token()), Some(source));
+        }
+        assert_eq!(Source::from_token(5), None);
+    }
+}

@@ -1,0 +1,537 @@
+//! One live cell: what it waits for, what was seen of it, and how it is brought to its end.
+//!
+//! `setting up → running → dying → gone`. Every step is taken when a descriptor says so; nothing here blocks.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use toolcell_types::plan::{EndCause, EndReport, KillReason, LaunchFault, PlanUsage};
+use toolcell_types::{CellId, ControlId, ControlReport, Limits};
+
+use crate::cgroup::Counters;
+use crate::clock::{Timer, monotonic_us};
+use crate::readback::{self, Expected, Outside};
+use crate::record::{MainEnd, Op, Probes, RECORD_BYTES, Record, Stage, StageError, WORD_GO};
+use crate::stages::{INIT_ID, TOOL_ID};
+use crate::verdict::{Evidence, OwnKill, decide};
+use crate::workshop::{Built, Workshop};
+
+/// How long a cell may take to be set up, microseconds. Far above what it takes on a loaded machine.
+const SETUP_LIMIT_US: u64 = 20_000_000;
+/// How long a tree may take to be gone after its kill, microseconds, before that is given up and said.
+const DYING_LIMIT_US: u64 = 20_000_000;
+/// Pause between two looks at a dying tree, microseconds.
+const DYING_ROUND_US: u64 = 1_000;
+/// Shortest pause between two looks at the processor clock, microseconds.
+const CPU_ROUND_US: u64 = 1_000;
+
+/// A clock of a cell, as it shows up in the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alarm {
+    /// Set-up limit, then the wall limit.
+    Wall,
+    /// Next look at the processor time.
+    Cpu,
+    /// Next look at a dying tree.
+    Round,
+}
+
+/// What the loop has to do after an event.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing.
+    Wait,
+    /// Tell the daemon that the tool runs, with the read ends of its output.
+    Started(Vec<ControlReport>, Vec<OwnedFd>),
+    /// It is over: take it off and tell the daemon.
+    Over(Over),
+}
+
+/// The last word about a cell.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// No tool ran.
+    Refused(LaunchFault, bool),
+    /// The tool ran.
+    Ended(EndReport),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    SettingUp,
+    Running,
+    Dying { since_us: u64, reaped: bool },
+}
+
+/// A cell between clone and removal.
+#[derive(Debug)]
+pub(crate) struct Live {
+    id: CellId,
+    built: Built,
+    limits: Limits,
+    accepted: Vec<ControlId>,
+    phase: Phase,
+    wall: Timer,
+    cpu: Timer,
+    round: Timer,
+    outputs: Option<(OwnedFd, OwnedFd)>,
+    scratch: Option<OwnedFd>,
+    go_us: u64,
+    baseline: Counters,
+    fault: Option<LaunchFault>,
+    own_kill: Option<OwnKill>,
+    main: Option<(MainEnd, u64)>,
+    exec_failed: Option<StageError>,
+    left_running: Option<u64>,
+}
+
+impl Live {
+    /// Takes over a cell that was just cloned.
+    pub(crate) fn new(
+        id: CellId,
+        mut built: Built,
+        limits: Limits,
+        accepted: Vec<ControlId>,
+    ) -> Result<Self, (Errno, Built)> {
+        let timers = Timer::new().and_then(|wall| Ok((wall, Timer::new()?, Timer::new()?)));
+        let timers = timers.and_then(|timers| timers.0.start(SETUP_LIMIT_US).map(|()| timers));
+        let (wall, cpu, round) = match timers {
+            Ok(timers) => timers,
+            Err(errno) => return Err((errno, built)),
+        };
+        let outputs = built.outputs.take();
+        Ok(Self {
+            id,
+            built,
+            limits,
+            accepted,
+            phase: Phase::SettingUp,
+            wall,
+            cpu,
+            round,
+            outputs,
+            scratch: None,
+            go_us: 0,
+            baseline: Counters::default(),
+            fault: None,
+            own_kill: None,
+            main: None,
+            exec_failed: None,
+            left_running: None,
+        })
+    }
+
+    /// What to poll: control socket, init's pidfd, and the three clocks.
+    pub(crate) fn sources(&self) -> [std::os::fd::BorrowedFd<'_>; 5] {
+        [
+            self.built.control.as_fd(),
+            self.built.init.pidfd.as_fd(),
+            self.wall.as_fd(),
+            self.cpu.as_fd(),
+            self.round.as_fd(),
+        ]
+    }
+
+    /// Records are there, or the cell's end of the socket is closed.
+    pub(crate) fn on_record(&mut self, shop: &Workshop, outside: &Outside) -> Step {
+        match self.drain_records() {
+            Some(probes) => self.on_armed(probes, shop, outside),
+            None => Step::Wait,
+        }
+    }
+
+    /// Takes in every record that is waiting; gives back the probes if the tool's process is armed.
+    fn drain_records(&mut self) -> Option<Probes> {
+        let mut armed = None;
+        loop {
+            let mut bytes = [0_u8; RECORD_BYTES];
+            let flags = rustix::net::RecvFlags::DONTWAIT;
+            let filled = match rustix::io::retry_on_intr(|| rustix::net::recv(&self.built.control, &mut bytes, flags)) {
+                Ok((filled, _)) => filled,
+                Err(Errno::AGAIN) => return armed,
+                Err(_gone) => 0,
+            };
+            match bytes.get(..filled).and_then(Record::decode) {
+                Some(Record::Failed(error)) => self.on_failure(error),
+                Some(Record::Armed(probes)) if self.phase == Phase::SettingUp => armed = Some(probes),
+                Some(Record::Ended { end, at_us }) => self.on_main_end(end, at_us),
+                // Closed, or a record that this phase does not know: the init's own end says the rest.
+                Some(Record::Armed(_)) | None => {
+                    self.kill_tree();
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn on_failure(&mut self, error: StageError) {
+        if self.phase == Phase::Running {
+            // The main process itself ends right after; its record follows.
+            self.exec_failed = Some(error);
+            return;
+        }
+        if self.fault.is_none() {
+            self.fault = Some(self.fault_of(error));
+        }
+        self.kill_tree();
+    }
+
+    /// A mount step that failed at one of the caller's mounts is named after it.
+    fn fault_of(&self, error: StageError) -> LaunchFault {
+        let index = usize::try_from(error.index).unwrap_or(usize::MAX);
+        let callers = error.stage == Stage::Mounts && matches!(error.op, Op::CallerPoint | Op::CallerAttach);
+        match self.built.mounts.get(index).filter(|_| callers) {
+            Some(host) => LaunchFault::Mount {
+                host: host.clone(),
+                errno: error.errno,
+                detail: format!("{}: {}", error.op.as_str(), toolcell_types::names::errno(error.errno)),
+            },
+            None => LaunchFault::Stage {
+                stage: error.stage.as_str().to_owned(),
+                errno: error.errno,
+                detail: format!(
+                    "{} (item {}): {}",
+                    error.op.as_str(),
+                    error.index,
+                    toolcell_types::names::errno(error.errno)
+                ),
+            },
+        }
+    }
+
+    fn on_armed(&mut self, probes: Probes, shop: &Workshop, outside: &Outside) -> Step {
+        match self.let_go(probes, shop, outside) {
+            Ok(controls) => {
+                let outputs = self.outputs.take().map_or_else(Vec::new, |(stdout, stderr)| vec![stdout, stderr]);
+                Step::Started(controls, outputs)
+            }
+            Err(fault) => {
+                self.fault = Some(fault);
+                self.kill_tree();
+                Step::Wait
+            }
+        }
+    }
+
+    /// Reads the waiting process back; if all holds, starts the clocks and says the word.
+    fn let_go(
+        &mut self,
+        probes: Probes,
+        shop: &Workshop,
+        outside: &Outside,
+    ) -> Result<Vec<ControlReport>, LaunchFault> {
+        let tool = self.find_tool()?;
+        prefer_for_oom(tool).map_err(|error| fault("read-back", "oom_score_adj", &error))?;
+        self.scratch = Some(open_scratch(tool).map_err(|errno| fault("read-back", "open /tmp", &errno.into()))?);
+        let wall_us = self.limits.wall_ms.saturating_mul(1000);
+        let timers_left_us =
+            self.start_clocks(wall_us).map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
+        let expected = Expected {
+            tool,
+            ids: self.built.ids,
+            inside: (INIT_ID, TOOL_ID),
+            limits: &self.limits,
+            group: &self.built.group,
+            filters: &shop.filters,
+            landlock: shop.landlock,
+            probes,
+            timers_left_us,
+            outside,
+        };
+        let controls = readback::report(&expected, &self.accepted)?;
+        self.baseline = self.built.group.counters();
+        // Set-up and reading back do not count: the wall clock starts now.
+        self.go_us = monotonic_us();
+        let _left = self.start_clocks(wall_us).map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
+        let _sent = rustix::net::send(
+            &self.built.control,
+            &[WORD_GO],
+            rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT,
+        )
+        .map_err(|errno| fault("exec", "say go", &errno.into()))?;
+        self.phase = Phase::Running;
+        Ok(controls)
+    }
+
+    /// The cell has exactly two processes now: its init and the tool's.
+    fn find_tool(&self) -> Result<i32, LaunchFault> {
+        let init = self.built.init.pid.as_raw_nonzero().get();
+        let members = self.built.group.members().map_err(|error| LaunchFault::Stage {
+            stage: "cgroups".to_owned(),
+            errno: error.errno(),
+            detail: readback::describe(&error),
+        })?;
+        let mut others = members.iter().copied().filter(|pid| *pid != init);
+        match (members.contains(&init), others.next(), others.next()) {
+            (true, Some(tool), None) => Ok(tool),
+            _ => Err(LaunchFault::Stage {
+                stage: "cgroups".to_owned(),
+                errno: nix::libc::EPROTO,
+                detail: format!("the cell's groups hold {} processes, expected its init and the tool's", members.len()),
+            }),
+        }
+    }
+
+    fn start_clocks(&self, wall_us: u64) -> Result<(u64, u64), Errno> {
+        self.wall.start(wall_us)?;
+        self.cpu.start(self.cpu_pause_us(0))?;
+        Ok((self.wall.left_us()?, self.cpu.left_us()?))
+    }
+
+    /// How long the tree needs at least, at its highest rate, to use up what it has left.
+    fn cpu_pause_us(&self, used_us: u64) -> u64 {
+        let left_us = self.limits.cpu_ms.saturating_mul(1000).saturating_sub(used_us);
+        let processors =
+            std::thread::available_parallelism().map_or(1, |count| u64::try_from(count.get()).unwrap_or(1));
+        let rate_millis = self.limits.cpu_millis.min(processors.saturating_mul(1000)).max(1);
+        (left_us.saturating_mul(1000) / rate_millis).max(CPU_ROUND_US)
+    }
+
+    fn cpu_used_us(&self) -> Option<u64> {
+        let now = self.built.group.cpu_us().ok()?;
+        let before = self.baseline.cpu_user_us.unwrap_or(0).saturating_add(self.baseline.cpu_system_us.unwrap_or(0));
+        Some(now.0.saturating_add(now.1).saturating_sub(before))
+    }
+
+    fn is_past_cpu(&self) -> bool {
+        self.cpu_used_us().is_some_and(|used| used >= self.limits.cpu_ms.saturating_mul(1000))
+    }
+
+    fn on_main_end(&mut self, end: MainEnd, at_us: u64) {
+        if self.main.is_none() && self.go_us > 0 {
+            self.main = Some((end, at_us));
+            let others = self.built.group.members().map(|members| members.len().saturating_sub(1));
+            self.left_running = others.ok().and_then(|count| u64::try_from(count).ok());
+        }
+        self.kill_tree();
+    }
+
+    /// One of the cell's clocks has expired.
+    pub(crate) fn on_alarm(&mut self, alarm: Alarm) -> Step {
+        // A record that is waiting was sent before this alarm: the end that it tells of comes first.
+        if self.phase == Phase::Running && self.drain_records().is_some() {
+            self.kill_tree();
+        }
+        match (alarm, self.phase) {
+            (Alarm::Wall, Phase::SettingUp) => {
+                let _first = self.fault.get_or_insert(LaunchFault::Stage {
+                    stage: "set-up".to_owned(),
+                    errno: nix::libc::ETIMEDOUT,
+                    detail: format!("not ready within {} s", SETUP_LIMIT_US / 1_000_000),
+                });
+                self.kill_tree();
+            }
+            (Alarm::Wall, Phase::Running) => self.kill_for(OwnKill::Wall),
+            (Alarm::Cpu, Phase::Running) => self.look_at_cpu(),
+            (Alarm::Round, Phase::Dying { .. }) => return self.look_at_dying(),
+            (Alarm::Wall | Alarm::Cpu, Phase::Dying { .. })
+            | (Alarm::Cpu, Phase::SettingUp)
+            | (Alarm::Round, Phase::SettingUp | Phase::Running) => {}
+        }
+        Step::Wait
+    }
+
+    fn look_at_cpu(&mut self) {
+        match self.cpu_used_us() {
+            Some(used) if used < self.limits.cpu_ms.saturating_mul(1000) => {
+                if let Err(errno) = self.cpu.start(self.cpu_pause_us(used)) {
+                    tracing::error!(cell = %self.id, error = %errno, "the processor clock cannot go on, so the cell is killed");
+                    self.kill_for(OwnKill::Cpu);
+                }
+            }
+            // A counter that cannot be read any more is no reason to let it run on.
+            Some(_) | None => self.kill_for(OwnKill::Cpu),
+        }
+    }
+
+    /// The daemon asks for the end.
+    pub(crate) fn on_kill(&mut self, reason: KillReason) {
+        match self.phase {
+            Phase::SettingUp => {
+                let _first = self.fault.get_or_insert(LaunchFault::Killed { reason });
+                self.kill_tree();
+            }
+            Phase::Running => self.kill_for(OwnKill::Asked(reason)),
+            Phase::Dying { .. } => {}
+        }
+    }
+
+    fn kill_for(&mut self, kill: OwnKill) {
+        let _first = self.own_kill.get_or_insert(kill);
+        self.kill_tree();
+    }
+
+    /// SIGKILL to the init: the kernel then kills all of its pid namespace and lets the init end last
+    /// (pid_namespaces(7)). Whatever comes later makes sure.
+    pub(crate) fn kill_tree(&mut self) {
+        if matches!(self.phase, Phase::Dying { .. }) {
+            return;
+        }
+        self.phase = Phase::Dying { since_us: monotonic_us(), reaped: false };
+        match pidfd_send_signal(&self.built.init.pidfd, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(errno) => tracing::error!(cell = %self.id, error = %errno, "cannot kill a cell's init"),
+        }
+        if let Err(errno) = self.round.start(DYING_ROUND_US) {
+            tracing::error!(cell = %self.id, error = %errno, "cannot start the clock of a dying cell");
+        }
+    }
+
+    /// The init has ended: on its own (killed for memory, say) or by our kill.
+    pub(crate) fn on_init_end(&mut self) -> Step {
+        // What it sent before its end is still in the socket.
+        if self.drain_records().is_some() {
+            let _first = self.fault.get_or_insert(LaunchFault::Stage {
+                stage: Stage::Supervise.as_str().to_owned(),
+                errno: nix::libc::ECHILD,
+                detail: "the cell's init ended before the tool was let go".to_owned(),
+            });
+        }
+        self.kill_tree();
+        self.look_at_dying()
+    }
+
+    fn reap_init(&mut self) -> bool {
+        let Phase::Dying { reaped, .. } = &mut self.phase else { return false };
+        if !*reaped {
+            match waitid(WaitId::PidFd(self.built.init.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::CHILD) => *reaped = true,
+                Ok(None) => {}
+                Err(errno) => tracing::error!(cell = %self.id, error = %errno, "cannot reap a cell's init"),
+            }
+        }
+        *reaped
+    }
+
+    /// The tree is gone when the init is reaped and every group is empty. Until then: kill, thaw, look again.
+    fn look_at_dying(&mut self) -> Step {
+        let Phase::Dying { since_us, .. } = self.phase else { return Step::Wait };
+        let reaped = self.reap_init();
+        let left = match self.built.group.kill_members() {
+            Ok(left) => left,
+            Err(error) => {
+                tracing::error!(cell = %self.id, error = %readback::describe(&error), "cannot look at a dying cell");
+                usize::MAX
+            }
+        };
+        if reaped && left == 0 {
+            return self.finish(true);
+        }
+        if monotonic_us().saturating_sub(since_us) > DYING_LIMIT_US {
+            tracing::error!(cell = %self.id, left, reaped, "a cell cannot be killed");
+            return self.finish(false);
+        }
+        if let Err(errno) = self.round.start(DYING_ROUND_US) {
+            tracing::error!(cell = %self.id, error = %errno, "cannot go on watching a dying cell");
+            return self.finish(false);
+        }
+        Step::Wait
+    }
+
+    fn finish(&mut self, tree_gone: bool) -> Step {
+        let counters = self.built.group.counters();
+        let over = match self.fault.take() {
+            Some(fault) => Over::Refused(fault, tree_gone),
+            None if self.go_us == 0 => Over::Refused(self.vanished(&counters), tree_gone),
+            None => Over::Ended(self.end_report(&counters, tree_gone)),
+        };
+        // The scratch is charged to the group: let go of it before the group.
+        self.scratch = None;
+        Step::Over(over)
+    }
+
+    fn vanished(&self, counters: &Counters) -> LaunchFault {
+        let detail = match counters.oom_kills {
+            Some(kills) if kills > 0 => {
+                format!("killed for memory while it was set up: {} bytes are too few", self.limits.memory_bytes)
+            }
+            Some(_) | None => "the cell's init ended without a word".to_owned(),
+        };
+        LaunchFault::Stage { stage: Stage::Supervise.as_str().to_owned(), errno: nix::libc::ENOMEM, detail }
+    }
+
+    fn end_report(&self, counters: &Counters, tree_gone: bool) -> EndReport {
+        let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)));
+        let ended_us = self.main.map_or_else(monotonic_us, |(_, at_us)| at_us);
+        let wall_us = ended_us.saturating_sub(self.go_us);
+        let usage = PlanUsage {
+            wall_us: Some(wall_us),
+            cpu_user_us: since(counters.cpu_user_us, self.baseline.cpu_user_us),
+            cpu_system_us: since(counters.cpu_system_us, self.baseline.cpu_system_us),
+            throttled_us: since(counters.throttled_us, self.baseline.throttled_us),
+            memory_peak_bytes: counters.memory_peak_bytes,
+            pids_peak: counters.pids_peak,
+            oom_kills: since(counters.oom_kills, self.baseline.oom_kills),
+            forks_refused: since(counters.forks_refused, self.baseline.forks_refused),
+            left_running_killed: self.left_running,
+        };
+        let evidence = Evidence {
+            own_kill: self.own_kill,
+            main: self.main.map(|(end, _)| end),
+            exec_failed: self.exec_failed,
+            past_wall: wall_us >= self.limits.wall_ms.saturating_mul(1000),
+            past_cpu: self.is_past_cpu(),
+            oom_kills: usage.oom_kills.unwrap_or(0),
+            forks_refused: usage.forks_refused.unwrap_or(0),
+        };
+        let cause = decide(&evidence);
+        let limits_hit = self.limits_hit(&evidence, &cause);
+        EndReport { cause, limits_hit, usage, tree_gone }
+    }
+
+    /// Limits that were reached, each with where that was seen.
+    fn limits_hit(&self, evidence: &Evidence, cause: &EndCause) -> Vec<(String, String)> {
+        let mut hits = Vec::new();
+        let mut hit = |limit: &str, seen: String| hits.push((limit.to_owned(), seen));
+        if *cause == EndCause::WallLimit {
+            hit("wall_ms", "timerfd of CLOCK_MONOTONIC".to_owned());
+        }
+        if *cause == EndCause::CpuLimit || evidence.past_cpu {
+            hit("cpu_ms", "cpuacct.usage_user and cpuacct.usage_sys".to_owned());
+        }
+        if evidence.oom_kills > 0 {
+            hit("memory_bytes", format!("memory.oom_control oom_kill {}", evidence.oom_kills));
+        }
+        if evidence.forks_refused > 0 {
+            hit("pids", format!("pids.events max {}", evidence.forks_refused));
+        }
+        if evidence.main == Some(MainEnd::Signaled(nix::libc::SIGXFSZ)) {
+            hit("file_bytes", "the main process ended by SIGXFSZ".to_owned());
+        }
+        if let Some(stat) = self.scratch.as_ref().and_then(|scratch| rustix::fs::fstatfs(scratch).ok()) {
+            if stat.f_bfree == 0 {
+                hit("tmp_bytes", "statfs of /tmp at the end: no block free".to_owned());
+            }
+            if stat.f_ffree == 0 {
+                hit("tmp_inodes", "statfs of /tmp at the end: no inode free".to_owned());
+            }
+        }
+        hits
+    }
+
+    /// Removes the groups; a group that is still busy comes back to be tried again.
+    pub(crate) fn into_group(self) -> crate::cgroup::Cgroup {
+        self.built.group
+    }
+}
+
+fn fault(stage: &str, what: &str, error: &std::io::Error) -> LaunchFault {
+    let errno = error.raw_os_error().unwrap_or(nix::libc::EIO);
+    LaunchFault::Stage { stage: stage.to_owned(), errno, detail: format!("{what}: {error}") }
+}
+
+/// The tool is what the kernel is to kill first for memory; its children inherit that. The init is not.
+fn prefer_for_oom(tool: i32) -> std::io::Result<()> {
+    let path = format!("/proc/{tool}/oom_score_adj");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, b"1000"))
+}
+
+/// Holds the scratch, so that it can be asked how full it was once its processes are gone.
+fn open_scratch(tool: i32) -> Result<OwnedFd, Errno> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::open(format!("/proc/{tool}/root/tmp"), flags, rustix::fs::Mode::empty())
+}

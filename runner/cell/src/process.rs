@@ -1,0 +1,143 @@
+//! One process as /proc shows it from outside (proc(5)).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::cgroup::CgroupError;
+
+/// Why the process could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// A file of the process could not be read.
+    #[error("cannot read {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A group could not be read.
+    #[error("cannot read the cell's groups")]
+    Cgroup {
+        /// Why.
+        #[from]
+        source: CgroupError,
+    },
+}
+
+/// A value of the process, or why not.
+pub(crate) type Read<T> = Result<T, ReadError>;
+
+pub(crate) fn at(path: &std::path::Path) -> impl Fn(io::Error) -> ReadError {
+    let path = path.to_owned();
+    move |source| ReadError::File { path: path.clone(), source }
+}
+
+/// One process under /proc (proc(5)).
+pub(crate) struct Process {
+    pub(crate) root: PathBuf,
+}
+
+/// One line of mountinfo.
+pub(crate) struct Mount {
+    pub(crate) point: String,
+    pub(crate) options: Vec<String>,
+    pub(crate) fs: String,
+}
+
+impl Mount {
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|known| known == option)
+    }
+}
+
+/// /proc/PID/status as fields.
+pub(crate) struct Status(BTreeMap<String, String>);
+
+impl Status {
+    pub(crate) fn text(&self, field: &str) -> &str {
+        self.0.get(field).map_or("", String::as_str)
+    }
+
+    pub(crate) fn number(&self, field: &str) -> Option<u64> {
+        self.text(field).parse().ok()
+    }
+}
+
+impl Process {
+    /// By its number, or `self`.
+    pub(crate) fn new(pid: &str) -> Self {
+        Self { root: PathBuf::from("/proc").join(pid) }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Read<String> {
+        let path = self.root.join(name);
+        fs::read_to_string(&path).map_err(at(&path))
+    }
+
+    pub(crate) fn namespace(&self, name: &str) -> Read<String> {
+        let path = self.root.join("ns").join(name);
+        Ok(fs::read_link(&path).map_err(at(&path))?.to_string_lossy().into_owned())
+    }
+
+    pub(crate) fn status(&self) -> Read<Status> {
+        let text = self.text("status")?;
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(Status(fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
+    }
+
+    pub(crate) fn id_maps(&self) -> Read<Vec<String>> {
+        let squeeze = |text: String| {
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        let mut maps = squeeze(self.text("uid_map")?);
+        maps.extend(squeeze(self.text("gid_map")?));
+        Ok(maps)
+    }
+
+    /// Names of the network interfaces in the process's namespace.
+    pub(crate) fn interfaces(&self) -> Read<Vec<String>> {
+        let text = self.text("net/dev")?;
+        Ok(text
+            .lines()
+            .skip(2)
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, _)| name.trim().to_owned())
+            .collect())
+    }
+
+    pub(crate) fn mounts(&self) -> Read<Vec<Mount>> {
+        let text = self.text("mountinfo")?;
+        let mount = |line: &str| {
+            let (mount, superblock) = line.split_once(" - ")?;
+            let fields: Vec<&str> = mount.split(' ').collect();
+            Some(Mount {
+                point: (*fields.get(4)?).to_owned(),
+                options: fields.get(5)?.split(',').map(str::to_owned).collect(),
+                fs: superblock.split(' ').next()?.to_owned(),
+            })
+        };
+        Ok(text.lines().filter_map(mount).collect())
+    }
+
+    /// How many descriptors are open, and which of them execve(2) leaves open.
+    pub(crate) fn descriptors(&self) -> Read<(u64, Vec<i64>)> {
+        let dir = self.root.join("fd");
+        let (mut count, mut kept) = (0, Vec::new());
+        for entry in fs::read_dir(&dir).map_err(at(&dir))? {
+            let name = entry.map_err(at(&dir))?.file_name().to_string_lossy().into_owned();
+            count += 1;
+            let info = self.text(&format!("fdinfo/{name}"))?;
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).map_or("", str::trim);
+            let closes = i64::from_str_radix(flags, 8).is_ok_and(|flags| flags & i64::from(nix::libc::O_CLOEXEC) != 0);
+            if !closes {
+                kept.push(name.parse().unwrap_or(-1));
+            }
+        }
+        kept.sort_unstable();
+        Ok((count, kept))
+    }
+}

@@ -1,0 +1,264 @@
+//! From a plan to a cloned cell: validation, groups, host trees, pipes, clone, id maps.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use nix::sched::CloneFlags;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use toolcell_sys::Child;
+use toolcell_types::plan::{ImageEntry, LaunchFault, MOUNTS_MAX, PATHS_MAX_BYTES, Prepare};
+use toolcell_types::{CellId, ControlId};
+
+use crate::cgroup::{Cgroup, CgroupError, Instance};
+use crate::devtree::DevTree;
+use crate::hostpaths::{self, Denied, HostPathError};
+use crate::readback::describe;
+use crate::record::WORD_MAPPED;
+use crate::stages::{Abi, CellSpec, Filters, INIT_ID, RootEntry, RootPlan, TOOL_ID, enter};
+
+/// What every cell is made with, the same for all.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    pub(crate) groups: Instance,
+    pub(crate) dev: DevTree,
+    pub(crate) filters: Filters,
+    pub(crate) landlock: Abi,
+    pub(crate) denied: Denied,
+    pub(crate) uid_base: u32,
+}
+
+/// A cell that is being set up by its own init.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) group: Cgroup,
+    pub(crate) init: Child,
+    pub(crate) control: OwnedFd,
+    /// Read ends of stdout and stderr, until they are passed to the daemon.
+    pub(crate) outputs: Option<(OwnedFd, OwnedFd)>,
+    pub(crate) ids: (u32, u32),
+    /// Host paths of the caller's mounts in their order, to name the one that a record's index means.
+    pub(crate) mounts: Vec<String>,
+}
+
+/// Descriptors that came with the plan.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub(crate) go: OwnedFd,
+    pub(crate) stdin: Option<OwnedFd>,
+}
+
+/// First id of the range that cells use; the ones below are the daemon's, the signer's and later parts'.
+const FIRST_CELL_ID: u32 = 16;
+
+impl Workshop {
+    /// Host ids of the cell in this slot: init, tool.
+    pub(crate) fn ids(&self, slot: u32) -> (u32, u32) {
+        let init = self.uid_base.saturating_add(FIRST_CELL_ID).saturating_add(slot.saturating_mul(2));
+        (init, init.saturating_add(1))
+    }
+
+    /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
+    pub(crate) fn build(
+        &self,
+        cell: CellId,
+        slot: u32,
+        plan: &Prepare<'_>,
+        passed: Passed,
+    ) -> Result<Built, LaunchFault> {
+        validate(plan)?;
+        let ids = self.ids(slot);
+        let root = self.open_root(plan, ids.1)?;
+        let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
+        match self.clone_cell(plan, passed, root, &group, ids) {
+            Ok((init, control, stdout, stderr)) => {
+                let mounts = plan.mounts.iter().map(|mount| mount.host.to_owned()).collect();
+                Ok(Built { group, init, control, outputs: Some((stdout, stderr)), ids, mounts })
+            }
+            Err(fault) => {
+                if let Err(error) = group.remove() {
+                    tracing::warn!(%cell, error = %describe(&error), "a group of a cell that was not started stays behind");
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    fn open_root<'p>(&self, plan: &Prepare<'p>, nobody: u32) -> Result<RootPlan<'p>, LaunchFault> {
+        let mut image = Vec::with_capacity(plan.image.len());
+        for entry in &plan.image {
+            image.extend(open_image_entry(entry, nobody).map_err(|(host, error)| stage_fault("image", host, &error))?);
+        }
+        let mut mounts = Vec::with_capacity(plan.mounts.len());
+        for mount in &plan.mounts {
+            let tree = hostpaths::open_for_caller(mount.host, &plan.caller, &self.denied).map_err(|error| {
+                LaunchFault::Mount { host: mount.host.to_owned(), errno: error.errno(), detail: describe(&error) }
+            })?;
+            mounts.push(RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir });
+        }
+        let dev = self.dev.clone_tree().map_err(|error| io_fault("mounts", "clone /dev", &error))?;
+        Ok(RootPlan { image, dev, mounts })
+    }
+
+    fn clone_cell(
+        &self,
+        plan: &Prepare<'_>,
+        passed: Passed,
+        root: RootPlan<'_>,
+        group: &Cgroup,
+        ids: (u32, u32),
+    ) -> Result<(Child, OwnedFd, OwnedFd, OwnedFd), LaunchFault> {
+        let kernel = |what: &'static str| move |errno: rustix::io::Errno| io_fault("pipes", what, &errno.into());
+        let (control, inner) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(kernel("socketpair"))?;
+        let (stdout, stdout_inner) = output_pipe(ids.1).map_err(kernel("stdout"))?;
+        let (stderr, stderr_inner) = output_pipe(ids.1).map_err(kernel("stderr"))?;
+        let spec = CellSpec {
+            control: inner,
+            tasks: group.tasks().map_err(|error| group_fault(&error))?,
+            root,
+            limits: plan.limits,
+            filters: &self.filters,
+            landlock: self.landlock,
+            go: passed.go,
+            stdin: passed.stdin,
+            stdout: stdout_inner,
+            stderr: stderr_inner,
+        };
+        let namespaces = CloneFlags::CLONE_NEWUSER
+            | CloneFlags::CLONE_NEWNS
+            | CloneFlags::CLONE_NEWPID
+            | CloneFlags::CLONE_NEWNET
+            | CloneFlags::CLONE_NEWIPC
+            | CloneFlags::CLONE_NEWUTS;
+        let init = toolcell_sys::clone_process(namespaces.bits(), || enter(&spec)).map_err(|error| {
+            LaunchFault::Stage { stage: "namespaces".to_owned(), errno: error.errno(), detail: describe(&error) }
+        })?;
+        if let Err(error) = write_id_maps(&init, ids).and_then(|()| release(&control)) {
+            end_at_once(&init);
+            return Err(io_fault("identity", "write the id maps", &error));
+        }
+        Ok((init, control, stdout, stderr))
+    }
+}
+
+/// Inside 65533 and 65534, outside two ids that nobody else has. Written once; the kernel refuses a second time.
+fn write_id_maps(init: &Child, ids: (u32, u32)) -> std::io::Result<()> {
+    let map = format!("{INIT_ID} {} 1\n{TOOL_ID} {} 1\n", ids.0, ids.1);
+    let process = std::path::PathBuf::from(format!("/proc/{}", init.pid.as_raw_nonzero()));
+    for name in ["uid_map", "gid_map"] {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(process.join(name))
+            .and_then(|mut file| std::io::Write::write_all(&mut file, map.as_bytes()))?;
+    }
+    Ok(())
+}
+
+fn release(control: &OwnedFd) -> std::io::Result<()> {
+    let _sent = rustix::net::send(control, &[WORD_MAPPED], rustix::net::SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Kills and reaps an init that cannot be used. SIGKILL to process 1 of a pid namespace ends all in it.
+pub(crate) fn end_at_once(init: &Child) {
+    if let Err(errno) = rustix::process::pidfd_send_signal(&init.pidfd, rustix::process::Signal::KILL) {
+        tracing::warn!(error = %errno, "cannot kill a cell that is not needed");
+    }
+    let reap = || waitid(WaitId::PidFd(init.pidfd.as_fd()), WaitIdOptions::EXITED);
+    if let Err(errno) = rustix::io::retry_on_intr(reap) {
+        tracing::warn!(error = %errno, "cannot reap a cell that is not needed");
+    }
+}
+
+/// The write end belongs to the tool, so that it can open /dev/stdout by name.
+fn output_pipe(tool: u32) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::fs::fchown(&write, Some(rustix::fs::Uid::from_raw(tool)), Some(rustix::fs::Gid::from_raw(tool)))?;
+    Ok((read, write))
+}
+
+/// The launcher's own bounds on a plan, whatever the daemon checked.
+fn validate(plan: &Prepare<'_>) -> Result<(), LaunchFault> {
+    let bad = |detail: String| LaunchFault::BadPlan { detail };
+    plan.limits.validate().map_err(|error| bad(error.to_string()))?;
+    if plan.mounts.len() > MOUNTS_MAX || plan.image.len() > 256 || plan.caller.groups.len() > 65_536 {
+        return Err(bad(format!("{} mounts and {} image entries are too many", plan.mounts.len(), plan.image.len())));
+    }
+    let inside = plan.image.iter().map(inside_of).chain(plan.mounts.iter().map(|mount| mount.inside));
+    let host = plan.mounts.iter().map(|mount| mount.host);
+    let mut bytes = 0_usize;
+    for path in inside.chain(host) {
+        bytes = bytes.saturating_add(path.len());
+        let plain = path.starts_with('/') && path.len() > 1 && !path.contains('\0');
+        if !plain || path.split('/').skip(1).any(|part| matches!(part, "." | "..")) {
+            return Err(bad(format!("{path:?} is no absolute path without . and ..")));
+        }
+    }
+    if bytes > PATHS_MAX_BYTES {
+        return Err(bad(format!("paths of {bytes} bytes in all, at most {PATHS_MAX_BYTES} are taken")));
+    }
+    Ok(())
+}
+
+fn inside_of<'p>(entry: &ImageEntry<'p>) -> &'p str {
+    match entry {
+        ImageEntry::Dir { inside }
+        | ImageEntry::Link { inside, .. }
+        | ImageEntry::File { inside, .. }
+        | ImageEntry::Bind { inside, .. } => inside,
+        ImageEntry::Mirror { path } => path,
+    }
+}
+
+type ImageError<'p> = (&'p str, HostPathError);
+
+fn open_image_entry<'p>(entry: &ImageEntry<'p>, nobody: u32) -> Result<Option<RootEntry<'p>>, ImageError<'p>> {
+    let tree = |host: &'p str, inside: &'p str, optional: bool| match hostpaths::open_for_image(host, nobody) {
+        Ok(opened) => Ok(Some(RootEntry::Tree { inside, tree: opened.tree, is_dir: opened.is_dir })),
+        Err(error) if optional && error.is_absent() => Ok(None),
+        Err(error) => Err((host, error)),
+    };
+    match entry {
+        ImageEntry::Dir { inside } => Ok(Some(RootEntry::Dir { inside })),
+        ImageEntry::Link { inside, target } => Ok(Some(RootEntry::Link { inside, target: (*target).into() })),
+        ImageEntry::File { inside, content } => Ok(Some(RootEntry::File { inside, content })),
+        ImageEntry::Bind { host, inside, optional } => tree(host, inside, *optional),
+        ImageEntry::Mirror { path } => match hostpaths::link_target(path).map_err(|error| (*path, error))? {
+            Some(target) => Ok(Some(RootEntry::Link { inside: path, target: target.into() })),
+            None => tree(path, path, true),
+        },
+    }
+}
+
+fn group_fault(error: &CgroupError) -> LaunchFault {
+    let control = match error {
+        CgroupError::Mismatch { path, .. } => {
+            let path = path.to_string_lossy();
+            let of = |word: &str| path.contains(word);
+            [("memory", ControlId::CgroupMemory), ("pids", ControlId::CgroupPids), ("cpu", ControlId::CgroupCpu)]
+                .into_iter()
+                .find(|(word, _)| of(word))
+                .map(|(_, id)| id)
+        }
+        CgroupError::NoController { .. } | CgroupError::Access { .. } | CgroupError::NotANumber { .. } => None,
+    };
+    match control {
+        Some(id) => LaunchFault::Control {
+            id,
+            detail: describe(error),
+            remedy: "ask for a limit that the kernel can keep, or see what of the machine's groups is in the way"
+                .to_owned(),
+        },
+        None => LaunchFault::Stage { stage: "cgroups".to_owned(), errno: error.errno(), detail: describe(error) },
+    }
+}
+
+fn stage_fault(stage: &str, host: &str, error: &HostPathError) -> LaunchFault {
+    LaunchFault::Stage { stage: stage.to_owned(), errno: error.errno(), detail: format!("{host}: {}", describe(error)) }
+}
+
+fn io_fault(stage: &str, what: &str, error: &std::io::Error) -> LaunchFault {
+    let errno = error.raw_os_error().unwrap_or(nix::libc::EIO);
+    LaunchFault::Stage { stage: stage.to_owned(), errno, detail: format!("{what}: {error}") }
+}
