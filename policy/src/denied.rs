@@ -12,7 +12,7 @@ pub(crate) enum Denied {
     #[error("calls are submitted by callers and operators, you are {role}")]
     Role { role: Role },
     /// Not registered, or not visible to this role: the same words for both.
-    #[error("there is no tool {tool} that is visible to you; visible are {visible}")]
+    #[error("there is no tool {tool} that is visible to you (visible: {visible})")]
     UnknownTool { tool: String, visible: String },
     /// An argument that does not fit the tool's input schema, or that no program can be given.
     #[error("args{path}: {why}")]
@@ -59,9 +59,7 @@ impl Denied {
                 "name a tool that GET /v1/tools (`toolcell tools`) lists, or ask the operator for it".to_owned()
             }
             Self::Arguments { tool, .. } => {
-                format!(
-                    "correct the arguments by input_schema of {tool} (`toolcell tools --json`), then send the request again"
-                )
+                format!("correct the arguments by input_schema of {tool} (`toolcell tools --json`)")
             }
             Self::Tool { tool } => format!("ask the operator to set tools.{tool}.permission to \"allow\""),
             Self::Limit { tool, name, most, .. } => {

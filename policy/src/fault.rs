@@ -21,7 +21,7 @@ impl std::fmt::Display for Position {
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFault {
     /// A file that no policy has.
-    #[error("{file}: not a policy file; known is tools.toml")]
+    #[error("{file}: not a policy file (known: tools.toml)")]
     UnknownFile {
         /// Its name.
         file: String,
@@ -59,15 +59,17 @@ pub enum PolicyFault {
         source: std::str::Utf8Error,
     },
     /// A file that is no TOML.
-    #[error("{at}: not TOML: {}", source.message())]
+    #[error("{at}: not TOML, after line {after}: {}", source.message())]
     Syntax {
-        /// Where.
+        /// Where it was noticed.
         at: Position,
+        /// Line of the last text before that, which may be what is not complete.
+        after: usize,
         /// What the parser said.
         source: Box<toml::de::Error>,
     },
     /// A key that nobody knows.
-    #[error("{at}: {key} is not a key that is known here; known are {known}")]
+    #[error("{at}: {key} is not a key that is known here (known: {known})")]
     UnknownKey {
         /// Where.
         at: Position,
@@ -122,7 +124,7 @@ impl PolicyFault {
             Self::NotUtf8 { .. } => "save the file as UTF-8".to_owned(),
             Self::Syntax { .. } => "correct the TOML (https://toml.io/en/v1.0.0)".to_owned(),
             Self::UnknownKey { key, .. } => format!("correct the spelling of {key}, or leave it out"),
-            Self::Value { key, expected, .. } => format!("set {key} to {expected}"),
+            Self::Value { key, expected, .. } => format!("make {key} {expected}"),
             Self::NotInThisVersion { what, .. } => format!("leave {what} out"),
             Self::Schema { .. } => "correct the schema; it may refer to nothing outside itself".to_owned(),
         }

@@ -23,7 +23,7 @@ pub(crate) enum Malformed {
     #[error("{member} must be {expected}, got {got}")]
     Value { member: String, expected: String, got: String },
     /// A member that nobody knows.
-    #[error("{member} is not a member that is known here; known are {known}")]
+    #[error("{member} is not a member that is known here (known: {known})")]
     Unknown { member: String, known: String },
     /// A member of a feature that does not exist yet.
     #[error("{member} is not in this version")]
@@ -69,7 +69,7 @@ impl Malformed {
         match self {
             Self::Json { source } => source.remedy().to_owned(),
             Self::Canonical { .. } => "send numbers beyond \u{b1}9007199254740991 as strings".to_owned(),
-            Self::Value { member, expected, .. } => format!("send {member} as {expected}"),
+            Self::Value { member, expected, .. } => format!("make {member} {expected}"),
             Self::Unknown { member, .. } => format!("leave {member} out, or correct its spelling"),
             Self::NotInThisVersion { member } => format!("leave {member} out"),
             Self::CallId { .. } => {

@@ -20,7 +20,9 @@ pub(crate) fn problem(first: Refusal, rest: impl IntoIterator<Item = Refusal>) -
         others.push(if earlier { std::mem::replace(&mut lead, one) } else { one });
     }
     others.sort_by_key(|one| one.code);
-    let mut problem = Problem::new(lead.code, lead.detail, lead.remedy);
+    // What a policy and a decoder refuse they refuse again: neither knows time.
+    let remedy = format!("{}; sent unchanged it is refused again", lead.remedy);
+    let mut problem = Problem::new(lead.code, lead.detail, remedy);
     problem.findings.extend(others.into_iter().map(|one| Finding { code: one.code, detail: one.detail }));
     problem
 }
@@ -59,7 +61,7 @@ mod tests {
             [finding(ErrorCode::InvalidRequest, "b"), finding(ErrorCode::InvalidArguments, "c")],
         );
         assert_eq!((found.code, found.detail.as_str()), (ErrorCode::InvalidArguments, "c"));
-        assert_eq!(found.remedy, "remedy of c");
+        assert_eq!(found.remedy, "remedy of c; sent unchanged it is refused again");
         let listed: Vec<_> = found.findings.iter().map(|one| one.detail.as_str()).collect();
         assert_eq!(listed, ["c", "a", "b"]);
     }

@@ -68,8 +68,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Registered>, Vec<PolicyFault>> {
     let root = match DeTable::parse(text) {
         Ok(root) => root,
         Err(source) => {
-            let at = document.position(source.span().map_or(0, |span| span.start));
-            return Err(vec![PolicyFault::Syntax { at, source: Box::new(source) }]);
+            let start = source.span().map_or(0, |span| span.start);
+            let before = text.get(..start).unwrap_or(text).trim_end();
+            let (at, after) = (document.position(start), document.position(before.len()).line);
+            return Err(vec![PolicyFault::Syntax { at, after, source: Box::new(source) }]);
         }
     };
     let whole = Section { path: String::new(), table: root.get_ref(), span: 0..0 };

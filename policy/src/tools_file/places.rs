@@ -50,9 +50,9 @@ fn fits(document: &mut Document<'_>, item: &Located<'_>, key: &str, piece: &Piec
         ),
     };
     if !is_right {
-        let got = if kind.is_some() { "one that is not" } else { "no such argument" };
+        let got = if kind.is_some() { "an argument that is not" } else { "no such argument" };
         let expected = format!("a placeholder of an argument in input_schema.properties with {expected}");
-        document.refuse(item.span(), key, expected, format!("{name}, {got}"));
+        document.refuse(item.span(), key, expected, format!("{}, {got}", quoted(name)));
     }
 }
 

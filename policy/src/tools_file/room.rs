@@ -20,8 +20,8 @@ pub(super) fn limits(document: &mut Document<'_>, section: &Section<'_, '_>) -> 
 fn read_limits(document: &mut Document<'_>, section: &Section<'_, '_>, key: &str, base: &Limits) -> Option<Limits> {
     let Some(value) = section.find(key) else { return Some(*base) };
     let table = document.table(value, section.key(key))?;
-    document.only(&table, &LimitName::ALL.map(LimitName::as_str), &[]);
     let before = document.faults.len();
+    document.only(&table, &LimitName::ALL.map(LimitName::as_str), &[]);
     let mut stated = serde_json::Map::new();
     for limit in LimitName::ALL {
         if let Some(value) = table.find(limit.as_str()) {
@@ -57,8 +57,8 @@ pub(super) fn max_limits(document: &mut Document<'_>, section: &Section<'_, '_>,
 pub(super) fn allow(document: &mut Document<'_>, section: &Section<'_, '_>) -> Option<Allow> {
     let Some(value) = section.find("allow") else { return Some(Allow::default()) };
     let table = document.table(value, section.key("allow"))?;
-    document.only(&table, &ALLOW_KEYS, &[]);
     let before = document.faults.len();
+    document.only(&table, &ALLOW_KEYS, &[]);
     let is_variable = |name: &str| name == "*" || bounds::variable(name, "").is_ok();
     let env = set(document, &table, "env", ("\"*\" or a name [A-Za-z_][A-Za-z0-9_]*", &is_variable));
     let mounts = set(document, &table, "mounts", (paths::ABSOLUTE, &paths::is_absolute));
