@@ -170,8 +170,9 @@ fn no_lint_is_allowed_silently_and_nothing_is_left_to_do() {
 #[test]
 fn no_file_is_longer_than_a_reader_bears() {
     for path in sources() {
-        let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
         let is_test = path.starts_with(workspace_root().join("tests/e2e")) || path.ends_with("tests.rs");
-        assert!(is_test || lines <= 400, "{}: {lines} lines", path.display());
+        assert!(is_test || lines <= 400, "{}: {lines} lines without its tests", path.display());
     }
 }
