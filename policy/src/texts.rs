@@ -112,8 +112,10 @@ fn every_refusal_says_what_was_expected_what_came_and_what_to_do() {
     insta::assert_snapshot!("refusals", out);
 }
 
+type Files = Vec<(String, Vec<u8>)>;
+
 /// Files with one mistake each.
-fn files() -> Vec<(&'static str, Vec<(String, Vec<u8>)>)> {
+fn files() -> Vec<(&'static str, Files)> {
     let one = |text: &str| vec![("tools.toml".to_owned(), text.as_bytes().to_vec())];
     let spoilt = |from: &str, to: &str| one(&STRICT.replacen(from, to, 1));
     let two = |name: &str| vec![("tools.toml".to_owned(), STRICT.into()), (name.to_owned(), Vec::new())];
@@ -160,4 +162,13 @@ fn every_fault_of_a_policy_file_says_where_it_is_and_what_was_expected() {
     }
     writeln!(out, "== image that is not there\n{}", policy(STRICT).check_images(&["host"]).unwrap_err()).unwrap();
     insta::assert_snapshot!("faults", out);
+}
+
+#[test]
+fn the_example_in_the_documentation_is_a_right_policy() {
+    let docs = include_str!("lib.rs").lines().map(|line| line.trim_start_matches("//!"));
+    let example = docs.skip_while(|line| !line.ends_with("```toml")).skip(1).take_while(|line| !line.ends_with("```"));
+    let example: Vec<&str> = example.collect();
+    let tools = policy(&example.join("\n")).tools_for(&somebody(Role::Caller));
+    assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["count"]);
 }

@@ -273,3 +273,20 @@ fn a_body_of_four_mebibytes_is_read_and_a_larger_one_is_not() {
     assert!(decode(&size(BODY_MAX_BYTES - around)).is_ok());
     refused(&size(BODY_MAX_BYTES - around + 1), "bytes long");
 }
+
+proptest::proptest! {
+    #[test]
+    fn a_spoilt_request_is_a_refusal_or_a_request_whose_canonical_form_reads_the_same(
+        at in 0_usize..200, gone in 0_usize..20, put in "[ -~\u{e4}\u{0}]{0,6}"
+    ) {
+        let mut text = body("show", json!({"x": [1, "a"]}), json!({"limits": {"wall_ms": 5}, "env": {"A": "1"},
+            "mounts": [{"host": "/a", "inside": "/b", "mode": "ro"}], "stdin": {"base64": "AA=="}, "files": []}));
+        let at = at.min(text.len());
+        let end = (at + gone).min(text.len());
+        text.splice(at..end, put.bytes());
+        match decode(&text) {
+            Ok(decoded) => proptest::prop_assert_eq!(decode(&decoded.canonical).unwrap(), decoded),
+            Err(problem) => proptest::prop_assert!(!problem.findings.is_empty() && problem.findings[0].code == problem.code),
+        }
+    }
+}

@@ -231,3 +231,16 @@ fn every_key_is_described_in_the_crate_s_documentation() {
         assert!(docs.contains(&format!("//! | `{key}` |")), "{key}");
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn a_spoilt_file_is_a_fault_with_a_place_or_a_right_file_and_never_a_panic(
+        at in 0..GOOD.len(), gone in 0_usize..40, put in "[ -~\n\u{e4}\u{0}]{0,12}"
+    ) {
+        let mut text = GOOD.as_bytes().to_vec();
+        text.splice(at..(at + gone).min(GOOD.len()), put.bytes());
+        if let Err(found) = read(&text) {
+            proptest::prop_assert!(!found.is_empty() && found.iter().all(|fault| fault.position().is_some()));
+        }
+    }
+}

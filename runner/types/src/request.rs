@@ -97,7 +97,7 @@ pub struct FileSpec {
 
 /// Bytes in JSON: a text, or base64 for what is no UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum StdinSpec {
     /// UTF-8 text.
     Text(String),
@@ -106,4 +106,15 @@ pub enum StdinSpec {
         /// The encoded bytes.
         base64: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_input_takes_no_member_besides_base64() {
+        assert!(serde_json::from_str::<StdinSpec>(r#"{"base64":"AA=="}"#).is_ok());
+        assert!(serde_json::from_str::<StdinSpec>(r#"{"base64":"AA==","more":1}"#).is_err());
+    }
 }
