@@ -62,7 +62,7 @@ mod tests {
         for bad in ["/", "/tmp", "/proc", "/proc/self", "/dev/null", "/etc", "/etc/x", "/usr/local/bin", "/lib64"] {
             assert!(!is_mount_point(bad), "{bad}");
         }
-        for good in ["/data", "/tmp/work", "/home/me", "/etcetera", "/procs", "/opt/tool", "/library"] {
+        for good in ["/data", "/tmp/box", "/home/me", "/etcetera", "/procs", "/opt/tool", "/library"] {
             assert!(is_mount_point(good), "{good}");
         }
     }
