@@ -204,13 +204,40 @@ pub(crate) struct ReadBack {
 /// Counters of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    pub(crate) cpu_user_us: Option<u64>,
-    pub(crate) cpu_system_us: Option<u64>,
+    pub(crate) cpu: Option<CpuTime>,
     pub(crate) throttled_us: Option<u64>,
     pub(crate) memory_peak_bytes: Option<u64>,
     pub(crate) pids_peak: Option<u64>,
     pub(crate) oom_kills: Option<u64>,
     pub(crate) forks_refused: Option<u64>,
+}
+
+/// Processor time of a group, microseconds. The sum is exact; user and system are counted by ticks (4 ms at 250 Hz).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CpuTime {
+    pub(crate) total: u64,
+    user_ticks: u64,
+    system_ticks: u64,
+}
+
+impl CpuTime {
+    /// What was used since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            total: self.total.saturating_sub(before.total),
+            user_ticks: self.user_ticks.saturating_sub(before.user_ticks),
+            system_ticks: self.system_ticks.saturating_sub(before.system_ticks),
+        }
+    }
+
+    /// User and system time: the exact sum, split as the ticks are, which is how the kernel itself reports a process
+    /// (cputime_adjust in kernel/sched/cputime.c): without system ticks all is user time.
+    pub(crate) fn split(self) -> (u64, u64) {
+        let ticks = u128::from(self.user_ticks) + u128::from(self.system_ticks);
+        let system = if ticks == 0 { 0 } else { u128::from(self.total) * u128::from(self.system_ticks) / ticks };
+        let system = u64::try_from(system).unwrap_or(self.total).min(self.total);
+        (self.total - system, system)
+    }
 }
 
 /// Quota period. The kernel's default and Docker's; the quota is `cpu_millis` hundredths of it per thousand.
@@ -319,27 +346,25 @@ impl Cgroup {
         Ok(members.len())
     }
 
-    /// User and system time so far, microseconds.
-    pub(crate) fn cpu_us(&self) -> Result<(u64, u64), CgroupError> {
-        let user = number(&self.file(Controller::Cpuacct, "cpuacct.usage_user"))?;
-        let system = number(&self.file(Controller::Cpuacct, "cpuacct.usage_sys"))?;
-        Ok((user / 1000, system / 1000))
+    /// Processor time so far.
+    pub(crate) fn cpu(&self) -> Result<CpuTime, CgroupError> {
+        let us = |name| Ok(number(&self.file(Controller::Cpuacct, name))? / 1000);
+        Ok(CpuTime {
+            total: us("cpuacct.usage")?,
+            user_ticks: us("cpuacct.usage_user")?,
+            system_ticks: us("cpuacct.usage_sys")?,
+        })
     }
 
     /// All counters; one that this kernel lacks is absent.
     pub(crate) fn counters(&self) -> Counters {
-        let (cpu_user_us, cpu_system_us) = match self.cpu_us() {
-            Ok((user, system)) => (Some(user), Some(system)),
-            Err(_lacking) => (None, None),
-        };
         let keyed = |controller, file: &str, key: &str| {
             let text = read(&self.file(controller, file)).unwrap_or_default();
             text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
         };
         let plain = |controller, file: &str| number(&self.file(controller, file)).ok();
         Counters {
-            cpu_user_us,
-            cpu_system_us,
+            cpu: self.cpu().ok(),
             throttled_us: keyed(Controller::Cpu, "cpu.stat", "throttled_time ").map(|nanos| nanos / 1000),
             memory_peak_bytes: plain(Controller::Memory, "memory.memsw.max_usage_in_bytes")
                 .or_else(|| plain(Controller::Memory, "memory.max_usage_in_bytes")),
@@ -455,6 +480,16 @@ mod tests {
         assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
         assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
         assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
+    }
+
+    #[test]
+    fn processor_time_is_exact_in_sum_and_split_by_ticks() {
+        let time = |total, user_ticks, system_ticks| CpuTime { total, user_ticks, system_ticks };
+        assert_eq!(time(10_500, 8000, 0).split(), (10_500, 0));
+        assert_eq!(time(10_500, 0, 4000).split(), (0, 10_500));
+        assert_eq!(time(900, 0, 0).split(), (900, 0));
+        assert_eq!(time(12_000, 4000, 8000).since(time(0, 0, 0)).split(), (4000, 8000));
+        assert_eq!(time(5000, 4000, 0).since(time(6000, 8000, 0)).split(), (0, 0));
     }
 
     #[test]

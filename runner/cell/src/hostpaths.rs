@@ -9,8 +9,9 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, Uid, setfsgid, setfsuid, setgroups};
-use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
+use nix::fcntl::AtFlags;
+use nix::unistd::{AccessFlags, Gid, Uid, setfsgid, setfsuid, setgroups};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::OpenTreeFlags;
 use toolcell_sys::{MountAttr, set_mount_attributes};
 use toolcell_types::plan::CallerIds;
@@ -188,8 +189,8 @@ fn open_readable(path: &str, uid: u32) -> Result<(OwnedFd, bool)> {
         .map_err(|errno| HostPathError::Open { uid, source: errno.into() })?;
     let stat = call("look at", rustix::fs::fstat(&file))?;
     let (is_dir, wanted) = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => (true, Access::READ_OK | Access::EXEC_OK),
-        FileType::RegularFile => (false, Access::READ_OK),
+        FileType::Directory => (true, AccessFlags::R_OK | AccessFlags::X_OK),
+        FileType::RegularFile => (false, AccessFlags::R_OK),
         FileType::Symlink => return Err(HostPathError::Kind { kind: "symbolic link" }),
         FileType::Fifo => return Err(HostPathError::Kind { kind: "fifo" }),
         FileType::Socket => return Err(HostPathError::Kind { kind: "socket" }),
@@ -197,7 +198,7 @@ fn open_readable(path: &str, uid: u32) -> Result<(OwnedFd, bool)> {
         FileType::Unknown => return Err(HostPathError::Kind { kind: "file of unknown type" }),
     };
     // AT_EACCESS: by the effective and file-system ids, not the real ones (faccessat2(2), Linux 5.8).
-    rustix::fs::accessat(&file, "", wanted, AtFlags::EMPTY_PATH | AtFlags::EACCESS)
+    nix::unistd::faccessat(&file, "", wanted, AtFlags::AT_EMPTY_PATH | AtFlags::AT_EACCESS)
         .map_err(|errno| HostPathError::Unreadable { uid, source: errno.into() })?;
     Ok((file, is_dir))
 }

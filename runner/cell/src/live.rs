@@ -289,9 +289,8 @@ impl Live {
     }
 
     fn cpu_used_us(&self) -> Option<u64> {
-        let now = self.built.group.cpu_us().ok()?;
-        let before = self.baseline.cpu_user_us.unwrap_or(0).saturating_add(self.baseline.cpu_system_us.unwrap_or(0));
-        Some(now.0.saturating_add(now.1).saturating_sub(before))
+        let now = self.built.group.cpu().ok()?;
+        Some(now.since(self.baseline.cpu.unwrap_or_default()).total)
     }
 
     fn is_past_cpu(&self) -> bool {
@@ -455,10 +454,11 @@ impl Live {
         let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)));
         let ended_us = self.main.map_or_else(monotonic_us, |(_, at_us)| at_us);
         let wall_us = ended_us.saturating_sub(self.go_us);
+        let cpu = counters.cpu.map(|now| now.since(self.baseline.cpu.unwrap_or_default()).split());
         let usage = PlanUsage {
             wall_us: Some(wall_us),
-            cpu_user_us: since(counters.cpu_user_us, self.baseline.cpu_user_us),
-            cpu_system_us: since(counters.cpu_system_us, self.baseline.cpu_system_us),
+            cpu_user_us: cpu.map(|(user, _)| user),
+            cpu_system_us: cpu.map(|(_, system)| system),
             throttled_us: since(counters.throttled_us, self.baseline.throttled_us),
             memory_peak_bytes: counters.memory_peak_bytes,
             pids_peak: counters.pids_peak,
@@ -488,7 +488,7 @@ impl Live {
             hit("wall_ms", "timerfd of CLOCK_MONOTONIC".to_owned());
         }
         if *cause == EndCause::CpuLimit || evidence.past_cpu {
-            hit("cpu_ms", "cpuacct.usage_user and cpuacct.usage_sys".to_owned());
+            hit("cpu_ms", "cpuacct.usage".to_owned());
         }
         if evidence.oom_kills > 0 {
             hit("memory_bytes", format!("memory.oom_control oom_kill {}", evidence.oom_kills));

@@ -194,7 +194,7 @@ fn mount_items(process: &Process, mounts: &[Mount]) -> Read<Vec<Item>> {
     let (suid, devices) = (lacking("nosuid"), lacking("nodev"));
     let readonly = Item::read_back(
         ControlId::RootReadonly,
-        as_set(&writable) == as_set(&scratch) && points.first().is_some_and(|point| point == "/"),
+        as_set(&writable) == as_set(&scratch) && points.iter().any(|point| point == "/"),
         Facts::new().with("writable", Fact::List(scratch)),
         Facts::new().with("mounts", u64::try_from(points.len()).unwrap_or(0)).with("writable", Fact::List(writable)),
     );

@@ -232,6 +232,8 @@ fn proc(root: BorrowedFd<'_>) -> Result<(), StageError> {
     let limit = rustix::fs::openat(proc.as_fd(), "sys/user/max_user_namespaces", flags, Mode::empty())
         .at(stage, Op::UserLimit)?;
     let _written = rustix::io::write(&limit, b"0").at(stage, Op::UserLimit)?;
+    // A mount with a file open for writing cannot become read-only.
+    drop(limit);
     attach(proc.as_fd(), root, "proc").at(stage, Op::Attach)?;
     for (index, name) in MASKED_PROC.into_iter().enumerate() {
         mask(root, proc.as_fd(), name).at_item(stage, Op::Mask, index)?;
