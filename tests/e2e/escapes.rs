@@ -230,7 +230,7 @@ fn nothing_survives_into_the_next_call() {
     let instance = Instance::start();
     let traces = stdout(&instance.call(&Request::program("leaves_traces", &["write"])));
     let found: Vec<&str> = traces.lines().collect();
-    for trace in ["tmp", "shm", "abstract"] {
+    for trace in ["tmp", "shm", "sysv", "queue", "abstract"] {
         assert!(found.contains(&trace), "the control: the call sees its own: {traces}");
     }
     assert_eq!(stdout(&instance.call(&Request::program("leaves_traces", &["look"]))), "");

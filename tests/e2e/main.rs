@@ -30,6 +30,8 @@ mod receipts;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
+mod refused_starts;
+#[cfg(test)]
 mod replays;
 #[cfg(test)]
 mod verdicts;

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::command::{command, toolcell_path};
+use crate::host::mount_lines;
 use crate::http::Connection;
 use crate::place::fresh_dir;
 use crate::process::Process;
@@ -32,7 +33,7 @@ exec sleep infinity";
 #[derive(Debug)]
 pub struct FreshMachine {
     holder: Child,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl FreshMachine {
@@ -50,7 +51,7 @@ impl FreshMachine {
         let out = holder.stdout.as_mut().expect("standard output is a pipe");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("it can be read");
         assert_eq!(line, "ready\n", "the namespace is made");
-        Self { holder, _dir: dir }
+        Self { holder, dir }
     }
 
     /// A `toolcell` command line typed on this machine.
@@ -87,13 +88,11 @@ impl FreshMachine {
         Connection::open(&self.socket()).ok()
     }
 
-    /// The launchers that run on it.
+    /// The launchers that run on it: those whose mounts are this machine's, in its namespace or in a copy of it.
     #[must_use]
     pub fn launchers(&self) -> Vec<Process> {
-        let own = std::fs::read_link(format!("/proc/{}/ns/mnt", self.holder.id())).expect("the holder lives");
-        let here = |process: &Process| {
-            std::fs::read_link(format!("/proc/{}/ns/mnt", process.pid)).is_ok_and(|link| link == own)
-        };
+        let run = self.dir.path().join("run").to_string_lossy().into_owned();
+        let here = |process: &Process| mount_lines(&process.pid.to_string()).iter().any(|line| line.contains(&run));
         let roles = ["launcher", "serve"];
         let all = Process::all().into_iter();
         all.filter(|process| process.line.split(' ').nth(1).is_some_and(|word| roles.contains(&word)) && here(process))

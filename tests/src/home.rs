@@ -17,6 +17,7 @@ pub struct Setup {
     policy: Vec<(String, String)>,
     env: Vec<(String, String)>,
     wrapper: Vec<String>,
+    state: Option<String>,
 }
 
 impl Setup {
@@ -45,6 +46,13 @@ impl Setup {
     #[must_use]
     pub fn wrapped(mut self, words: &[&str]) -> Self {
         self.wrapper = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Puts the state elsewhere.
+    #[must_use]
+    pub fn state(mut self, path: &str) -> Self {
+        self.state = Some(path.to_owned());
         self
     }
 
@@ -95,7 +103,7 @@ impl Home {
     /// The state directory.
     #[must_use]
     pub fn state(&self) -> PathBuf {
-        self.dir().join("state")
+        self.setup.state.as_ref().map_or_else(|| self.dir().join("state"), PathBuf::from)
     }
 
     /// The first of its user ids.
