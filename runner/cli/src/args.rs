@@ -1,0 +1,272 @@
+//! What was typed: the command line as types, with the help that a newcomer reads. What it means is in `request`.
+
+mod cell;
+mod parts;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use toolcell_client::Stream;
+use toolcell_types::{CallId, ControlId};
+
+pub(crate) use cell::{CallArgs, CellArgs, RunArgs};
+pub(crate) use parts::{DaemonArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs};
+pub(crate) use values::{EnvArg, MountArg, mode as socket_mode};
+
+use crate::exit;
+
+const EXAMPLES: &str = "\
+Start here:
+  toolcell run -- python3 -c 'print(6*7)'     run a program in a sealed cell
+  toolcell receipts                           what was signed
+  toolcell receipts 2 > receipt.json          one receipt
+  toolcell verify receipt.json                check it, offline
+
+Each command has its own help: toolcell run --help";
+
+/// Run programs in sealed cells and get a signed receipt of what really happened.
+#[derive(Debug, Parser)]
+#[command(name = "toolcell", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(arg_required_else_help = true, subcommand_value_name = "COMMAND")]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// One command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program in a cell
+    Run(Box<RunArgs>),
+    /// Serve a socket (what `run` starts by itself)
+    Serve(Box<ServeArgs>),
+    /// Call a registered tool
+    Call(Box<CallArgs>),
+    /// List the tools that you may call
+    Tools(ToolsArgs),
+    /// List calls, or show one
+    Calls(CallsArgs),
+    /// Cancel a running call
+    Cancel(CancelArgs),
+    /// List receipts, or write one to standard output
+    Receipts(ReceiptsArgs),
+    /// The keys that receipts are signed with
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Check a receipt, offline
+    Verify(VerifyArgs),
+    /// The part that holds the key
+    #[command(hide = true)]
+    Signer(SignerArgs),
+    /// The part that speaks HTTP
+    #[command(hide = true)]
+    Daemon(DaemonArgs),
+    /// The part that builds cells
+    #[command(hide = true)]
+    Launcher(LauncherArgs),
+}
+
+impl Command {
+    /// Whether exactly one JSON object is to be on standard output.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::Run(args) => args.cell.json,
+            Self::Call(args) => args.cell.json,
+            Self::Tools(args) => args.json,
+            Self::Calls(args) => args.json,
+            Self::Cancel(args) => args.json,
+            Self::Receipts(args) => args.json,
+            Self::Keys(KeysCommand::Show(args)) => args.json,
+            Self::Verify(args) => args.json,
+            Self::Serve(_) | Self::Signer(_) | Self::Daemon(_) | Self::Launcher(_) => false,
+        }
+    }
+}
+
+/// Heading of what is said about the daemon in the help.
+const DAEMON: &str = "Daemon";
+
+/// Which daemon to ask.
+#[derive(Debug, Args)]
+pub(crate) struct ReachArgs {
+    /// Socket of the daemon [default: your own, whose daemon is started if need be]
+    #[arg(long, value_name = "PATH", env = "TOOLCELL_SOCKET", hide_env_values = true, help_heading = DAEMON)]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// What the daemon has to be like, for commands that run something.
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+    /// Policy folder that the daemon must have, or is started with [default: /etc/toolcell/policy, else built in]
+    #[arg(long, value_name = "DIR", help_heading = DAEMON)]
+    pub(crate) policy: Option<PathBuf>,
+    /// Controls that may be missing on this machine; receipts will say so
+    #[arg(long, value_name = "CONTROL,…", value_delimiter = ',', value_parser = values::control, help_heading = DAEMON)]
+    pub(crate) accept_unavailable: Vec<ControlId>,
+}
+
+/// `tools`
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:\n  toolcell tools\n  toolcell tools python --json\n\n{}", exit::TABLE))]
+pub(crate) struct ToolsArgs {
+    /// Show only this tool, with the schema of its arguments
+    #[arg(value_name = "TOOL")]
+    pub(crate) name: Option<String>,
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) start: StartArgs,
+}
+
+/// `calls`
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  toolcell calls
+  toolcell calls 0199a5b2-0000-7000-8000-000000000000
+  toolcell calls 0199a5b2-0000-7000-8000-000000000000 --output stdout --follow
+
+{}", exit::TABLE))]
+pub(crate) struct CallsArgs {
+    /// Show only this call
+    #[arg(value_name = "ID", value_parser = values::call_id)]
+    pub(crate) id: Option<CallId>,
+    /// At most so many calls, newest first
+    #[arg(long, value_name = "N", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: Option<u32>,
+    /// Write what the call has written to this stream, and nothing else
+    #[arg(long, value_name = "STREAM", requires = "id", conflicts_with = "json")]
+    pub(crate) output: Option<StreamArg>,
+    /// With --output: go on until the stream ends
+    #[arg(long, requires = "output")]
+    pub(crate) follow: bool,
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+/// One of the two output streams.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum StreamArg {
+    /// Standard output
+    Stdout,
+    /// Standard error
+    Stderr,
+}
+
+impl From<StreamArg> for Stream {
+    fn from(arg: StreamArg) -> Self {
+        match arg {
+            StreamArg::Stdout => Self::Stdout,
+            StreamArg::Stderr => Self::Stderr,
+        }
+    }
+}
+
+/// `cancel`
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+A call that is over stays as it is. What the call was is shown by: toolcell calls ID
+
+{}", exit::TABLE))]
+pub(crate) struct CancelArgs {
+    /// The call, as `toolcell calls` lists it
+    #[arg(value_name = "ID", value_parser = values::call_id)]
+    pub(crate) id: CallId,
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+/// `receipts`
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Every call has two receipts in the log: an intent, signed before the program starts, and an outcome.
+
+Examples:
+  toolcell receipts                     the log, from its start
+  toolcell receipts --after 100         what was added after entry 100
+  toolcell receipts 2 > receipt.json    one receipt, as a DSSE envelope
+
+{}", exit::TABLE))]
+pub(crate) struct ReceiptsArgs {
+    /// Write this entry of the log to standard output, as a DSSE envelope
+    #[arg(value_name = "INDEX")]
+    pub(crate) index: Option<u64>,
+    /// List only entries behind this one
+    #[arg(long, value_name = "INDEX", conflicts_with = "index")]
+    pub(crate) after: Option<u64>,
+    /// List at most so many entries
+    #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: Option<u32>,
+    /// One JSON object on standard output: the page of entries, or the one envelope
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+/// `keys`
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Show the public key and its id
+    #[command(after_help = format!("\
+Examples:
+  toolcell keys show > public.pem       the PEM on standard output, the key id on standard error
+  toolcell verify receipt.json --key public.pem
+
+{}", exit::TABLE))]
+    Show(KeysShowArgs),
+}
+
+/// `keys show`
+#[derive(Debug, Args)]
+pub(crate) struct KeysShowArgs {
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+/// `verify`
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+No daemon is asked and nothing is started. Without --key the receipt is checked against the public key in the state \
+folder of this machine, which needs the right to read it; that tells you whether this machine signed it, not \
+whether to trust this machine.
+
+Examples:
+  toolcell verify receipt.json
+  toolcell verify receipt.json --key public.pem --request request.json
+
+{}", exit::TABLE))]
+pub(crate) struct VerifyArgs {
+    /// The receipt, a DSSE envelope; - is standard input
+    #[arg(value_name = "RECEIPT")]
+    pub(crate) receipt: PathBuf,
+    /// Public key to check against, PEM
+    #[arg(long, value_name = "PUB.pem")]
+    pub(crate) key: Option<PathBuf>,
+    /// The request that the receipt must be about (run and call write it with --request-out)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: Option<PathBuf>,
+    /// State folder whose public key is taken without --key [default: /var/lib/toolcell]
+    #[arg(long, value_name = "DIR", conflicts_with = "key")]
+    pub(crate) state: Option<PathBuf>,
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests;

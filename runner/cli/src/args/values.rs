@@ -1,0 +1,177 @@
+//! Values that are more than a text or a number: variables, mounts, call ids, controls.
+
+use toolcell_types::{BadId, CallId, ControlId};
+
+/// `-e NAME=VALUE`, or `-e NAME` for the value that NAME has here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EnvArg {
+    /// The variable.
+    pub(crate) name: String,
+    /// Its value; none is the caller's own.
+    pub(crate) value: Option<String>,
+}
+
+/// A host path shown inside, read-only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MountArg {
+    /// On the host, as typed.
+    pub(crate) host: String,
+    /// Inside; none is the same path.
+    pub(crate) inside: Option<String>,
+}
+
+/// Why a value is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadValue {
+    /// No variable.
+    #[error("expected NAME=VALUE or NAME, where NAME is of the form [A-Za-z_][A-Za-z0-9_]*")]
+    Env,
+    /// docker's form of a mount, but not a read-only one.
+    #[error(
+        "expected HOST:INSIDE:ro with a path on this machine and an absolute path inside; writable mounts and named \
+         volumes are not in this version"
+    )]
+    Volume,
+    /// Our form of a mount.
+    #[error("expected HOST or HOST:INSIDE with a path on this machine and an absolute path inside")]
+    ReadOnly,
+    /// No control of that name.
+    #[error("expected names of controls, as `controls` of an answer lists them, like landlock.net")]
+    Control,
+    /// A network.
+    #[error("expected none: a cell has no network in this version")]
+    Network,
+    /// A socket mode.
+    #[error("expected an octal mode from 0600 to 0666, like 0660")]
+    Mode,
+    /// A number of seconds.
+    #[error("expected a whole number of seconds from 1 to 86400")]
+    Seconds,
+    /// A working directory.
+    #[error("expected an absolute path inside the cell, like /tmp")]
+    Inside,
+}
+
+/// `-e`
+pub(crate) fn env(text: &str) -> Result<EnvArg, BadValue> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let mut bytes = name.bytes();
+    let head = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    if !head || !bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return Err(BadValue::Env);
+    }
+    Ok(EnvArg { name: name.to_owned(), value })
+}
+
+/// `-v HOST:INSIDE:ro`
+pub(crate) fn volume(text: &str) -> Result<MountArg, BadValue> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.as_slice() {
+        // Without a slash docker takes a name of a volume for it.
+        [host, inside, "ro"] if host.contains('/') && inside.starts_with('/') => {
+            Ok(MountArg { host: (*host).to_owned(), inside: Some((*inside).to_owned()) })
+        }
+        _ => Err(BadValue::Volume),
+    }
+}
+
+/// `--ro HOST[:INSIDE]`
+pub(crate) fn read_only(text: &str) -> Result<MountArg, BadValue> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.as_slice() {
+        [host] if !host.is_empty() => Ok(MountArg { host: (*host).to_owned(), inside: None }),
+        [host, inside] if !host.is_empty() && inside.starts_with('/') => {
+            Ok(MountArg { host: (*host).to_owned(), inside: Some((*inside).to_owned()) })
+        }
+        _ => Err(BadValue::ReadOnly),
+    }
+}
+
+/// `-w`
+pub(crate) fn inside(text: &str) -> Result<String, BadValue> {
+    if text.starts_with('/') { Ok(text.to_owned()) } else { Err(BadValue::Inside) }
+}
+
+/// `--network`
+pub(crate) fn network(text: &str) -> Result<String, BadValue> {
+    if text == "none" { Ok(text.to_owned()) } else { Err(BadValue::Network) }
+}
+
+/// `--call-id` and ids of calls.
+pub(crate) fn call_id(text: &str) -> Result<CallId, BadId> {
+    CallId::new(text)
+}
+
+/// `--accept-unavailable`
+pub(crate) fn control(text: &str) -> Result<ControlId, BadValue> {
+    ControlId::parse(text).ok_or(BadValue::Control)
+}
+
+/// `--socket-mode`
+pub(crate) fn mode(text: &str) -> Result<u32, BadValue> {
+    let octal = !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    match u32::from_str_radix(text, 8) {
+        // Connecting takes write permission; others than the owner get it or not, the owner always.
+        Ok(mode) if octal && mode & 0o600 == 0o600 && mode & !0o666 == 0 => Ok(mode),
+        Ok(_) | Err(_) => Err(BadValue::Mode),
+    }
+}
+
+/// `--idle-exit`
+pub(crate) fn seconds(text: &str) -> Result<u64, BadValue> {
+    match text.parse() {
+        Ok(seconds) if (1..=86_400).contains(&seconds) && !text.starts_with('+') => Ok(seconds),
+        Ok(_) | Err(_) => Err(BadValue::Seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_a_value_or_take_the_caller_s() {
+        let arg = |name: &str, value: Option<&str>| EnvArg { name: name.to_owned(), value: value.map(str::to_owned) };
+        assert_eq!(env("A=b=c"), Ok(arg("A", Some("b=c"))));
+        assert_eq!(env("A="), Ok(arg("A", Some(""))));
+        assert_eq!(env("_a1"), Ok(arg("_a1", None)));
+        for bad in ["", "=x", "1A=x", "A B=x", "ä=x", "A-B=x"] {
+            assert_eq!(env(bad), Err(BadValue::Env), "{bad}");
+        }
+    }
+
+    #[test]
+    fn docker_s_mounts_must_be_read_only_paths() {
+        let arg = MountArg { host: "./data".to_owned(), inside: Some("/data".to_owned()) };
+        assert_eq!(volume("./data:/data:ro"), Ok(arg));
+        for bad in ["/a:/b", "/a:/b:rw", "name:/b:ro", "/a:b:ro", "/a", "", "/a:/b:ro:z", "::"] {
+            assert_eq!(volume(bad), Err(BadValue::Volume), "{bad}");
+        }
+    }
+
+    #[test]
+    fn our_mounts_are_the_same_path_inside_unless_told() {
+        assert_eq!(read_only("data"), Ok(MountArg { host: "data".to_owned(), inside: None }));
+        assert_eq!(read_only("/a:/b"), Ok(MountArg { host: "/a".to_owned(), inside: Some("/b".to_owned()) }));
+        for bad in ["", ":/b", "/a:b", "/a:", "/a:/b:ro"] {
+            assert_eq!(read_only(bad), Err(BadValue::ReadOnly), "{bad}");
+        }
+    }
+
+    #[test]
+    fn socket_modes_give_read_and_write_only() {
+        assert_eq!(mode("0600"), Ok(0o600));
+        assert_eq!(mode("666"), Ok(0o666));
+        for bad in ["", "0", "0777", "0066", "600x", "00600", "+600", "0689"] {
+            assert_eq!(mode(bad), Err(BadValue::Mode), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_the_network_none_exists() {
+        assert!(network("none").is_ok() && network("host").is_err() && network("").is_err());
+    }
+}

@@ -1,0 +1,11 @@
+//! One file per command: ask, then say. What is printed, and how, is in `render`.
+
+pub(crate) mod call;
+pub(crate) mod calls;
+pub(crate) mod cancel;
+pub(crate) mod keys;
+pub(crate) mod receipts;
+pub(crate) mod run;
+mod submission;
+pub(crate) mod tools;
+pub(crate) mod verify;

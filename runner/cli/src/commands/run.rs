@@ -1,0 +1,131 @@
+//! `toolcell run`: a program in a cell, its output as it is written, one line at the end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use toolcell_client::{CallReply, CallStatus, Client, ClientError, Stream};
+use toolcell_types::CallId;
+
+use super::submission::Submission;
+use crate::args::RunArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::{self, Waited, cancelling};
+use crate::reach::{Reached, reach_exactly};
+use crate::render::{self, Sink};
+use crate::request;
+
+/// Runs it. Every failure has a code of `run`'s own table.
+pub(crate) async fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    attempt(args).await.map_err(Failure::in_run)
+}
+
+async fn attempt(args: &RunArgs) -> Result<Exit, Failure> {
+    let submission = Submission::prepare(&args.cell, |around| request::of_run(args, around))?;
+    let reached = reach_exactly(&args.start).await?;
+    if args.cell.json { whole(submission, &reached).await } else { live(submission, &reached).await }
+}
+
+/// The answer, byte for byte, and nothing else.
+async fn whole(submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
+    let client = &reached.client;
+    let body = Bytes::from(submission.request.body.clone());
+    let call = submission.request.call_id.clone();
+    let Waited::Done(reply) = cancelling(client, &call, client.call(body)).await.map_err(no_signals)? else {
+        return Ok(given_up(&call));
+    };
+    let reply = reply.map_err(|error| Failure::of_run(error).with_log(reached))?;
+    submission.tell(&reply, reached.named())?;
+    render::json(&reply.body)?;
+    Ok(Exit::of_run(&reply.answer.verdict))
+}
+
+/// The program's bytes as they come, then the line.
+async fn live(submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
+    let client = &reached.client;
+    let body = Bytes::from(submission.request.body.clone());
+    let call = submission.request.call_id.clone();
+    let Waited::Done(ended) = cancelling(client, &call, follow(client, &call, body)).await.map_err(no_signals)? else {
+        return Ok(given_up(&call));
+    };
+    let ended = ended.map_err(|error| Failure::of_run(error).with_log(reached))?;
+    if ended.is_mid_line {
+        render::err(b"\n");
+    }
+    let mut exit = Exit::of_run(&ended.reply.answer.verdict);
+    if ended.is_replay_only {
+        Submission::replay_output(&ended.reply)?;
+    }
+    if ended.is_stdout_closed {
+        exit = Exit::BrokenPipe;
+    }
+    submission.tell(&ended.reply, reached.named())?;
+    Ok(exit)
+}
+
+fn no_signals(source: std::io::Error) -> Failure {
+    Failure::plain(Exit::RunnerFault, anyhow::Error::new(source).context("cannot listen to signals"))
+}
+
+fn given_up(call: &CallId) -> Exit {
+    render::say(&format!("call {call} is being cancelled; its end is shown by: toolcell calls {call}"));
+    Exit::Cancelled
+}
+
+/// A call that is over, and what our own streams were like by then.
+struct Ended {
+    reply: CallReply,
+    /// Nothing was followed, as the answer was there already.
+    is_replay_only: bool,
+    is_stdout_closed: bool,
+    is_mid_line: bool,
+}
+
+async fn follow(client: &Client, call: &CallId, body: Bytes) -> Result<Ended, ClientError> {
+    if let CallStatus::Over(reply) = client.submit(body).await? {
+        return Ok(Ended { reply, is_replay_only: true, is_stdout_closed: false, is_mid_line: false });
+    }
+    let (mut stdout, mut stderr) = (Sink::new(Stream::Stdout), Sink::new(Stream::Stderr));
+    let (out, _err) = tokio::try_join!(
+        pass_on(client, call, Stream::Stdout, &mut stdout),
+        pass_on(client, call, Stream::Stderr, &mut stderr),
+    )?;
+    let reply = wait_for_end(client, call).await?;
+    let is_mid_line = stdout.is_mid_line() || stderr.is_mid_line();
+    Ok(Ended { reply, is_replay_only: false, is_stdout_closed: out == Passed::Closed, is_mid_line })
+}
+
+/// How passing on a stream ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Passed {
+    /// All of it was written.
+    Whole,
+    /// Our own end was closed.
+    Closed,
+}
+
+/// A program whose reader is gone would die of SIGPIPE outside; here its call is cancelled. A closed standard error
+/// does that as well: what nobody can see should not go on.
+async fn pass_on(client: &Client, call: &CallId, stream: Stream, sink: &mut Sink) -> Result<Passed, ClientError> {
+    let mut pieces = client.follow(call, stream).await?;
+    while let Some(piece) = pieces.next().await? {
+        if sink.write(&piece).await.is_err() {
+            drop(pieces);
+            interrupt::cancel(client, call).await?;
+            return Ok(Passed::Closed);
+        }
+    }
+    Ok(Passed::Whole)
+}
+
+/// Both streams have ended; the outcome is being signed.
+async fn wait_for_end(client: &Client, call: &CallId) -> Result<CallReply, ClientError> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match client.status(call).await? {
+            CallStatus::Over(reply) => return Ok(reply),
+            CallStatus::Running(_) => tokio::time::sleep(pause).await,
+        }
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,176 @@
+//! The one line about a call that is over: how it ended, what it used, what held, where the receipt is.
+
+use std::path::Path;
+
+use serde_json::Value;
+use toolcell_types::{Answer, Effect, Status, Verdict};
+
+use super::listing::receipt_index;
+
+/// Where the receipt can be had.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// In the ledger of the daemon behind this socket (none: the default one).
+    Ledger {
+        /// The socket that was named.
+        socket: Option<&'a Path>,
+    },
+    /// In the ledger, and in this file.
+    File(&'a Path),
+}
+
+/// The line, without its line feed.
+pub(crate) fn summary(answer: &Answer, place: Place<'_>, is_replay: bool) -> String {
+    let mut parts = vec![ending(answer)];
+    parts.extend(usage(answer));
+    let hit: Vec<&str> = answer.limits_hit.iter().map(|hit| hit.limit.as_str()).collect();
+    if !hit.is_empty() {
+        parts.push(format!("reached {}", hit.join(" and ")));
+    }
+    parts.push(controls(answer));
+    parts.push(receipt(answer, place));
+    if is_replay {
+        parts.push("replayed: nothing ran again".to_owned());
+    }
+    parts.join(", ")
+}
+
+fn ending(answer: &Answer) -> String {
+    let cause = match &answer.verdict {
+        Verdict::Exited { exit_code } => format!("exited {exit_code}"),
+        Verdict::Signaled { signal } => format!("signaled {signal}"),
+        Verdict::StartFailed { stage, errno } => format!("start_failed at {stage} with {errno}"),
+        Verdict::WallLimit
+        | Verdict::CpuLimit
+        | Verdict::MemoryLimit
+        | Verdict::PidsLimit
+        | Verdict::OutputLimit
+        | Verdict::Cancelled
+        | Verdict::Lost
+        | Verdict::Internal => answer.verdict.cause().to_owned(),
+    };
+    let effect = match answer.effect {
+        Effect::None => "effect none",
+        Effect::Applied => "effect applied",
+        Effect::Unknown => "effect unknown",
+    };
+    match answer.status {
+        Status::Transient => format!("{cause}, {effect}, may succeed later"),
+        Status::Ok | Status::Unknown => format!("{cause}, {effect}"),
+    }
+}
+
+/// Only figures that the kernel gave.
+fn usage(answer: &Answer) -> Vec<String> {
+    let usage = &answer.usage;
+    let cpu = match (usage.cpu_user_us, usage.cpu_system_us) {
+        (Some(user), Some(system)) => user.checked_add(system),
+        (user, system) => user.or(system),
+    };
+    let figures = [
+        usage.wall_us.map(|us| format!("wall {}", time(us))),
+        cpu.map(|us| format!("cpu {}", time(us))),
+        usage.memory_peak_bytes.map(|bytes| format!("memory {}", size(bytes))),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+fn controls(answer: &Answer) -> String {
+    let is_enforced = |item: &&Value| item.get("state").and_then(Value::as_str) == Some("enforced");
+    match answer.controls.len() {
+        0 => "no cell was built".to_owned(),
+        all => format!("{} of {all} controls enforced", answer.controls.iter().filter(is_enforced).count()),
+    }
+}
+
+fn receipt(answer: &Answer, place: Place<'_>) -> String {
+    let name = match receipt_index(&answer.receipt) {
+        Some(index) => format!("receipt {index}"),
+        None => "receipt".to_owned(),
+    };
+    match (place, receipt_index(&answer.receipt)) {
+        (Place::File(path), _) => format!("{name} in {}", path.display()),
+        (Place::Ledger { socket: None }, Some(index)) => format!("{name}: toolcell receipts {index}"),
+        (Place::Ledger { socket: Some(socket) }, Some(index)) => {
+            format!("{name}: toolcell receipts {index} --socket {}", socket.display())
+        }
+        (Place::Ledger { .. }, None) => format!("{name}: toolcell calls {} --json", answer.call_id),
+    }
+}
+
+/// Microseconds as a person reads them.
+fn time(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} us"),
+        1_000..1_000_000 => format!("{} ms", us / 1_000),
+        _ => format!("{}.{:02} s", us / 1_000_000, us % 1_000_000 / 10_000),
+    }
+}
+
+/// Bytes as a person reads them, in powers of 1024, rounded down.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [("GiB", 1_u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.iter().find(|(_, factor)| bytes >= *factor) {
+        // The remainder is below 2^30: ten times it fits.
+        Some((unit, factor)) => format!("{}.{} {unit}", bytes / factor, bytes % factor * 10 / factor),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answer() -> Answer {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        serde_json::from_value(json!({
+            "call_id": "c-1", "attempt": 1, "tool": "exec", "state": "complete", "status": "ok", "is_error": false,
+            "effect": "none", "retryable": false, "revision": digest, "data": {}, "error": null,
+            "verdict": {"cause": "exited", "exit_code": 0}, "limits_hit": [],
+            "usage": {"wall_us": 31_456, "cpu_user_us": 20_000, "cpu_system_us": 4_100, "memory_peak_bytes": 5_452_595},
+            "stdout": "", "stderr": "", "truncated": {"stdout": null, "stderr": null},
+            "controls": [{"id": "seccomp", "state": "enforced"}, {"id": "landlock.net", "state": "unavailable"}],
+            "policy": digest, "image": {"name": "host", "digest": null, "pinned": false},
+            "receipt": {"payload": "e30=", "payloadType": "application/vnd.in-toto+json", "signatures": []},
+        }))
+        .unwrap()
+    }
+
+    const HERE: Place<'static> = Place::Ledger { socket: None };
+
+    #[test]
+    fn the_line_tells_verdict_usage_controls_and_receipt() {
+        insta::assert_snapshot!(summary(&answer(), HERE, false), @"exited 0, effect none, wall 31 ms, cpu 24 ms, memory 5.1 MiB, 1 of 2 controls enforced, receipt: toolcell calls c-1 --json");
+        insta::assert_snapshot!(summary(&answer(), Place::File(Path::new("r.json")), true), @"exited 0, effect none, wall 31 ms, cpu 24 ms, memory 5.1 MiB, 1 of 2 controls enforced, receipt in r.json, replayed: nothing ran again");
+    }
+
+    #[test]
+    fn a_figure_that_the_kernel_does_not_give_is_left_out() {
+        let mut answer = answer();
+        answer.usage = toolcell_types::Usage::default();
+        answer.verdict = Verdict::StartFailed { stage: "exec".to_owned(), errno: "ENOENT".to_owned() };
+        answer.controls.clear();
+        insta::assert_snapshot!(summary(&answer, HERE, false), @"start_failed at exec with ENOENT, effect none, no cell was built, receipt: toolcell calls c-1 --json");
+    }
+
+    #[test]
+    fn limits_that_were_reached_are_named() {
+        let mut answer = answer();
+        let hit = |limit: &str| toolcell_types::LimitHit { limit: limit.to_owned(), seen: "x".to_owned() };
+        answer.limits_hit = vec![hit("tmp_bytes"), hit("pids")];
+        assert!(summary(&answer, HERE, false).contains(", reached tmp_bytes and pids, "));
+    }
+
+    #[test]
+    fn times_and_sizes_are_short() {
+        assert_eq!(
+            [time(0), time(999), time(1_000), time(999_999), time(12_345_678)],
+            ["0 us", "999 us", "1 ms", "999 ms", "12.34 s"]
+        );
+        assert_eq!(
+            [size(0), size(1023), size(1024), size(1_572_864), size(u64::MAX)],
+            ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "17179869183.9 GiB"]
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! `toolcell serve`: opens what the parts need, starts them, and becomes the launcher.
+//!
+//! Everything happens in one thread, in this order: look at the machine; lock the state folder and a range of ids;
+//! give the state to those ids; listen; start the signer (with the key's folder) and the daemon (with everything
+//! else); wait until it is ready; become the launcher by exec, with a clean environment and only the descriptors that
+//! it needs. Nothing is started when a check fails, and a failed start leaves no process and no socket.
+
+mod checks;
+mod error;
+mod ids;
+mod listener;
+mod settings;
+mod start;
+mod state;
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use self::error::{ServeError, call, file};
+use self::ids::Ids;
+use self::settings::Settings;
+use self::start::{Outfit, Parts, launcher_arguments};
+use self::state::{Owners, State};
+use crate::args::ServeArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::paths::Places;
+use crate::{build_digest, render};
+
+/// The daemon and the signer have the first two ids of the range.
+const SIGNER_OFFSET: u32 = 1;
+
+/// Serves until it is told to end. Returns only on failure, as the launcher takes over this process.
+pub(crate) fn serve(args: &ServeArgs) -> Failure {
+    match prepare(args) {
+        Ok(never) => match never {},
+        Err(error) => {
+            let remedy = error.remedy();
+            Failure::new(Exit::Failed, error, remedy)
+        }
+    }
+}
+
+fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
+    // What whoever started us left open reaches none of the parts.
+    call("close_range", toolcell_sys::limit_fds_to_stdio())?;
+    let ready = args.ready_fd.map(|number| call("fcntl", toolcell_sys::inherited_fd(number))).transpose()?;
+    if args.detach {
+        call("setsid", rustix::process::setsid())?;
+    }
+    rustix::process::umask(Mode::from_raw_mode(0o077));
+    checks::machine()?;
+    let places = Places::of_process().ok_or(ServeError::NotRoot)?;
+    let settings = settings::of(args, &places)?;
+    // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
+    call("chdir", rustix::process::chdir("/"))?;
+
+    let state = State::open(&settings.state)?;
+    let instance = state.instance()?;
+    listener::make_folder(&settings.runtime)?;
+    let ids = ids::lock(&settings.runtime.join("uids"), settings.uid_base)?;
+    let held = Held { settings, state, instance, ids };
+    Err(held.serve(ready))
+}
+
+/// What this instance has for itself from here on.
+#[derive(Debug)]
+struct Held {
+    settings: Settings,
+    state: State,
+    instance: String,
+    ids: Ids,
+}
+
+impl Held {
+    /// Never comes back from a start that succeeds.
+    fn serve(self, ready: Option<OwnedFd>) -> ServeError {
+        let listener = match self.give_and_listen() {
+            Ok(listener) => listener,
+            Err(error) => return abandon(error, &[&self.ids.path]),
+        };
+        let ours = [self.settings.socket.as_path(), &self.ids.path];
+        let (parts, arguments) = match self.start(listener, &ours) {
+            Ok(started) => started,
+            Err(error) => return abandon(error, &ours),
+        };
+        self.announce(ready);
+        parts.become_launcher(&arguments, [self.state.folder.as_fd(), self.ids.lock.as_fd()], |source| {
+            let error = abandon(ServeError::Call { call: "execve", source }, &ours);
+            render::say(&format!("{:#}", anyhow::Error::new(error)));
+        })
+    }
+
+    fn give_and_listen(&self) -> Result<OwnedFd, ServeError> {
+        self.state.hand_over(Owners { daemon: self.ids.base, signer: self.ids.base + SIGNER_OFFSET })?;
+        listener::listen(&self.settings.socket, self.settings.socket_mode)
+    }
+
+    fn start(&self, listener: OwnedFd, ours: &[&Path]) -> Result<(Parts, Vec<CString>), ServeError> {
+        let settings = &self.settings;
+        let mut deny = vec![self.state.path.as_path(), &settings.runtime, &settings.socket];
+        deny.extend(settings.policy.as_deref());
+        let arguments = launcher_arguments(settings, (self.ids.base, &self.instance), &deny, ours)?;
+        let outfit = Outfit {
+            settings,
+            instance: &self.instance,
+            build: call("reading /proc/self/exe", build_digest::of_self())?,
+            uid_base: self.ids.base,
+            listener,
+            state: self.state.again()?,
+            signer: self.state.signer_folder()?,
+            policy: settings.policy.as_deref().map(open_policy).transpose()?,
+        };
+        Ok((outfit.start()?, arguments))
+    }
+
+    fn announce(&self, ready: Option<OwnedFd>) {
+        let (socket, state) = (self.settings.socket.display(), self.state.path.display());
+        render::say(&format!("serving {socket} (instance {}, state {state})", self.instance));
+        // Whoever waited for this may be gone; serving does not depend on it.
+        drop(ready.map(|ready| File::from(ready).write_all(b"ready\n")));
+    }
+}
+
+fn open_policy(path: &Path) -> Result<OwnedFd, ServeError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = file("open", path, rustix::fs::open(path, flags, Mode::empty()))?;
+    checks::is_operators_own(path)?;
+    Ok(folder)
+}
+
+/// Removes what would be left of a start that failed. The first error is the one to tell.
+fn abandon(error: ServeError, left: &[&Path]) -> ServeError {
+    for path in left {
+        if let Err(source) = std::fs::remove_file(path)
+            && source.kind() != std::io::ErrorKind::NotFound
+        {
+            render::say(&format!("{} could not be removed: {source}", path.display()));
+        }
+    }
+    error
+}

@@ -1,0 +1,156 @@
+//! Why nothing is served.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why `serve` ends before it serves. Nothing is left behind by then.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    /// Rootless is not there yet.
+    #[error("this version must be started as root; running without root comes in a later version")]
+    NotRoot,
+    /// The syscall filters know one architecture.
+    #[error("this version runs on x86_64 only, this machine is {machine}")]
+    Machine {
+        /// What it is.
+        machine: &'static str,
+    },
+    /// No cgroup v1 hierarchy.
+    #[error("no cgroup v1 memory controller is mounted{}", if *has_v2 { ", only cgroup v2, which comes in a later version" } else { "" })]
+    Cgroups {
+        /// Whether there is a v2 hierarchy instead.
+        has_v2: bool,
+    },
+    /// The settings file.
+    #[error("{}: {source}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// Line, column, and what was expected.
+        source: toml::de::Error,
+    },
+    /// A file or folder could not be had.
+    #[error("cannot {doing} {}", path.display())]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file or folder that somebody else could have prepared for us.
+    #[error("{} {why}", path.display())]
+    Unsafe {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Another instance has it.
+    #[error("{} is in use by another running toolcell", path.display())]
+    InUse {
+        /// The state folder or the socket.
+        path: PathBuf,
+    },
+    /// No ids left.
+    #[error("no free range of 65536 user ids from {from} on lies within this machine's id map")]
+    NoIds {
+        /// Where the search began.
+        from: u32,
+    },
+    /// A part could not be started.
+    #[error("cannot start the {part}")]
+    Start {
+        /// Which part.
+        part: &'static str,
+        /// Why.
+        source: toolcell_sys::ForkError,
+    },
+    /// A part ended, or took too long, before the daemon was ready.
+    #[error("the {part} {why} before anything was served")]
+    NotReady {
+        /// Which part.
+        part: &'static str,
+        /// What it did.
+        why: &'static str,
+    },
+    /// A system call that does not fail on a sound machine.
+    #[error("{call} failed")]
+    Call {
+        /// Which.
+        call: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// What to do next, one sentence.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::NotRoot => "start it as root, for instance: sudo toolcell serve".to_owned(),
+            Self::Machine { .. } => "use an x86_64 machine".to_owned(),
+            Self::Cgroups { has_v2: true } => {
+                "boot with the kernel parameter systemd.unified_cgroup_hierarchy=0 (cgroup v1)".to_owned()
+            }
+            Self::Cgroups { has_v2: false } => {
+                "mount the v1 controllers below /sys/fs/cgroup: memory, pids, cpu, cpuacct, freezer".to_owned()
+            }
+            Self::Settings { .. } => {
+                "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
+            }
+            Self::File { path, .. } => format!("look at {} and the folders above it", path.display()),
+            Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
+            Self::InUse { .. } => "end the other one, or give this one a --state and a --socket of its own".to_owned(),
+            Self::NoIds { .. } => "end another instance, or name another range with --uid-base".to_owned(),
+            Self::Start { .. } | Self::Call { .. } => {
+                "look at the limits of this machine: processes, memory, seccomp of a container".to_owned()
+            }
+            Self::NotReady { .. } => "look at what it said above".to_owned(),
+        }
+    }
+}
+
+/// Turns an I/O result into one that names the path.
+pub(crate) fn file<T, E: Into<io::Error>>(
+    doing: &'static str,
+    path: impl Into<PathBuf>,
+    result: Result<T, E>,
+) -> Result<T, ServeError> {
+    result.map_err(|source| ServeError::File { doing, path: path.into(), source: source.into() })
+}
+
+/// Turns the result of a system call into one that names it.
+pub(crate) fn call<T, E: Into<io::Error>>(name: &'static str, result: Result<T, E>) -> Result<T, ServeError> {
+    result.map_err(|source| ServeError::Call { call: name, source: source.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_to_do() {
+        let path = || PathBuf::from("/p");
+        let io = || io::Error::from(io::ErrorKind::NotFound);
+        let errors = [
+            ServeError::NotRoot,
+            ServeError::Machine { machine: "aarch64" },
+            ServeError::Cgroups { has_v2: true },
+            ServeError::Cgroups { has_v2: false },
+            ServeError::Settings { path: path(), source: toml::from_str::<toml::Table>("x").unwrap_err() },
+            ServeError::File { doing: "open", path: path(), source: io() },
+            ServeError::Unsafe { path: path(), why: "is a link", remedy: "remove it" },
+            ServeError::InUse { path: path() },
+            ServeError::NoIds { from: 7 },
+            ServeError::Start { part: "signer", source: toolcell_sys::ForkError::Threaded { threads: 2 } },
+            ServeError::NotReady { part: "daemon", why: "ended" },
+            ServeError::Call { call: "socketpair", source: io() },
+        ];
+        let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n  {}", error.remedy())).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+}

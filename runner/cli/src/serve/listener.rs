@@ -1,0 +1,105 @@
+//! The socket: its folder, what a killed daemon left of it, and its mode from the first moment on.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use rustix::fs::Mode;
+
+use super::error::{ServeError, call, file};
+
+/// sockaddr_un.sun_path holds 108 bytes with the zero at the end (unix(7)).
+const PATH_MAX_BYTES: usize = 107;
+
+/// Makes a folder that others may look into but not change, if it is not there.
+pub(super) fn make_folder(path: &Path) -> Result<(), ServeError> {
+    let mut builder = DirBuilder::new();
+    file("make", path, builder.recursive(true).mode(0o755).create(path))
+}
+
+/// Listens at `path`, with `mode` from the first moment on.
+pub(super) fn listen(path: &Path, mode: u32) -> Result<OwnedFd, ServeError> {
+    if path.as_os_str().len() > PATH_MAX_BYTES {
+        return Err(ServeError::Unsafe {
+            path: path.to_owned(),
+            why: "is too long for a socket, at most 107 bytes are taken",
+            remedy: "name a shorter path with --socket",
+        });
+    }
+    if let Some(parent) = path.parent() {
+        make_folder(parent)?;
+    }
+    clear(path)?;
+    // bind(2) makes the file with 0777 less the mask: a chmod afterwards would leave a moment for others.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o777 & !mode));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    let listener = file("listen at", path, listener)?;
+    call("fcntl(O_NONBLOCK)", listener.set_nonblocking(true))?;
+    Ok(listener.into())
+}
+
+/// Removes a socket that nobody listens at any more; anything else at that path stays.
+fn clear(path: &Path) -> Result<(), ServeError> {
+    let seen = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => file("look at", path, other)?,
+    };
+    if !seen.file_type().is_socket() {
+        return Err(ServeError::Unsafe {
+            path: path.to_owned(),
+            why: "is there and is no socket",
+            remedy: "remove it, or name another path with --socket",
+        });
+    }
+    match UnixStream::connect(path) {
+        Ok(_somebody) => Err(ServeError::InUse { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            file("remove", path, std::fs::remove_file(path))
+        }
+        Err(error) => file("connect to", path, Err(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_socket_has_its_mode_and_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run/s");
+        let _listener = listen(&path, 0o660).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o660);
+        assert!(UnixStream::connect(&path).is_ok());
+    }
+
+    #[test]
+    fn a_socket_that_somebody_listens_at_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let first = listen(&path, 0o600).unwrap();
+        assert!(matches!(listen(&path, 0o600), Err(ServeError::InUse { .. })));
+        drop(first);
+        assert!(listen(&path, 0o600).is_ok(), "what a killed daemon leaves is removed");
+    }
+
+    #[test]
+    fn a_file_at_the_path_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        std::fs::write(&path, "letter").unwrap();
+        assert!(matches!(listen(&path, 0o600), Err(ServeError::Unsafe { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), b"letter");
+    }
+
+    #[test]
+    fn a_path_that_no_socket_address_holds_is_refused() {
+        let path = Path::new("/tmp").join("x".repeat(110));
+        assert!(matches!(listen(&path, 0o600), Err(ServeError::Unsafe { .. })));
+    }
+}

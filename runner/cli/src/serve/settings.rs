@@ -1,0 +1,196 @@
+//! What is in force: options over the settings file over defaults.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use toolcell_types::ControlId;
+
+use super::error::{ServeError, file};
+use crate::args::{LogFormat, ServeArgs, socket_mode};
+use crate::paths::Places;
+
+/// First of the ids, where no distribution and no subuid range of shadow(5) puts anybody by default.
+const UID_BASE: u32 = 1_879_048_192;
+/// Below are the ids of people and services.
+const UID_BASE_LEAST: u32 = 65_536;
+/// Only the user who started the daemon.
+const SOCKET_MODE: u32 = 0o600;
+
+/// Everything that `serve` was told, complete. Paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) runtime: PathBuf,
+    pub(super) socket: PathBuf,
+    pub(super) state: PathBuf,
+    pub(super) policy: Option<PathBuf>,
+    pub(super) uid_base: u32,
+    pub(super) cgroup_parent: Option<String>,
+    pub(super) socket_mode: u32,
+    pub(super) idle_exit_s: Option<u64>,
+    pub(super) accept_unavailable: Vec<ControlId>,
+    pub(super) log_format: LogFormat,
+}
+
+/// `config.toml`: the options of `serve` with the unit at the end of the name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    socket: Option<PathBuf>,
+    state: Option<PathBuf>,
+    policy: Option<PathBuf>,
+    #[serde(deserialize_with = "uid_base")]
+    uid_base: Option<u32>,
+    #[serde(deserialize_with = "cgroup_parent")]
+    cgroup_parent: Option<String>,
+    /// Octal, as a string: in TOML a bare 0600 is no number.
+    #[serde(deserialize_with = "mode")]
+    socket_mode: Option<u32>,
+    #[serde(deserialize_with = "seconds")]
+    idle_exit_s: Option<u64>,
+    accept_unavailable: Vec<ControlId>,
+    log_format: Option<LogFormat>,
+}
+
+/// Reads the settings file, if there is one, and lays the options over it.
+pub(super) fn of(args: &ServeArgs, places: &Places) -> Result<Settings, ServeError> {
+    let from_file = match &args.config {
+        Some(path) => read(path)?,
+        None if places.config_file().exists() => read(&places.config_file())?,
+        None => File::default(),
+    };
+    merge(args, from_file, places, places.policy().is_dir())
+}
+
+fn read(path: &Path) -> Result<File, ServeError> {
+    super::checks::is_operators_own(path)?;
+    parse(path, &file("read", path, std::fs::read_to_string(path))?)
+}
+
+fn parse(path: &Path, text: &str) -> Result<File, ServeError> {
+    toml::from_str(text).map_err(|source| ServeError::Settings { path: path.to_owned(), source })
+}
+
+fn merge(args: &ServeArgs, from_file: File, places: &Places, has_policy: bool) -> Result<Settings, ServeError> {
+    let socket = args.socket.clone().or(from_file.socket).unwrap_or_else(|| places.socket());
+    let state = args.state.clone().or(from_file.state).unwrap_or_else(|| places.state.clone());
+    let policy = args.policy.clone().or(from_file.policy).or_else(|| has_policy.then(|| places.policy()));
+    let accept_unavailable = match args.accept_unavailable.as_slice() {
+        [] => from_file.accept_unavailable,
+        typed => typed.to_vec(),
+    };
+    Ok(Settings {
+        runtime: places.runtime.clone(),
+        socket: absolute(socket)?,
+        state: absolute(state)?,
+        policy: policy.map(absolute).transpose()?,
+        uid_base: args.uid_base.or(from_file.uid_base).unwrap_or(UID_BASE),
+        cgroup_parent: args.cgroup_parent.clone().or(from_file.cgroup_parent),
+        socket_mode: args.socket_mode.or(from_file.socket_mode).unwrap_or(SOCKET_MODE),
+        idle_exit_s: args.idle_exit.or(from_file.idle_exit_s),
+        accept_unavailable,
+        log_format: args.log_format.or(from_file.log_format).unwrap_or(LogFormat::Human),
+    })
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf, ServeError> {
+    let made = std::path::absolute(&path);
+    file("make an absolute path of", path, made)
+}
+
+fn uid_base<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    let base = u32::deserialize(from)?;
+    if base < UID_BASE_LEAST {
+        return Err(D::Error::custom(format!("expected a user id from {UID_BASE_LEAST}")));
+    }
+    Ok(Some(base))
+}
+
+fn cgroup_parent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let path = String::deserialize(from)?;
+    if !path.starts_with('/') {
+        return Err(D::Error::custom("expected an absolute path below the cgroup roots, like /labs"));
+    }
+    Ok(Some(path))
+}
+
+fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    socket_mode(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
+}
+
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    match u64::deserialize(from)? {
+        seconds @ 1..=86_400 => Ok(Some(seconds)),
+        _ => Err(D::Error::custom("expected a whole number of seconds from 1 to 86400")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Places {
+        Places { runtime: "/run/t".into(), state: "/state".into(), config: "/etc/t".into() }
+    }
+
+    fn from(text: &str) -> Result<File, ServeError> {
+        parse(Path::new("/etc/t/config.toml"), text)
+    }
+
+    #[test]
+    fn without_anything_the_defaults_hold() {
+        let settings = merge(&ServeArgs::default(), File::default(), &places(), false).unwrap();
+        assert_eq!(
+            settings,
+            Settings {
+                runtime: "/run/t".into(),
+                socket: "/run/t/toolcell.sock".into(),
+                state: "/state".into(),
+                policy: None,
+                uid_base: 1_879_048_192,
+                cgroup_parent: None,
+                socket_mode: 0o600,
+                idle_exit_s: None,
+                accept_unavailable: Vec::new(),
+                log_format: LogFormat::Human,
+            }
+        );
+    }
+
+    #[test]
+    fn the_default_policy_folder_is_taken_where_it_is() {
+        let settings = merge(&ServeArgs::default(), File::default(), &places(), true).unwrap();
+        assert_eq!(settings.policy.as_deref(), Some(Path::new("/etc/t/policy")));
+    }
+
+    #[test]
+    fn options_win_over_the_file_and_the_file_over_the_defaults() {
+        let args = ServeArgs { socket: Some("/a.sock".into()), socket_mode: Some(0o660), ..ServeArgs::default() };
+        let text = "socket = '/b.sock'\nstate = '/b'\nsocket_mode = '0666'\nidle_exit_s = 5\nlog_format = 'json'\n\
+                    accept_unavailable = ['landlock.net']\nuid_base = 70000\ncgroup_parent = '/labs'\n";
+        let settings = merge(&args, from(text).unwrap(), &places(), false).unwrap();
+        assert_eq!(settings.socket, Path::new("/a.sock"));
+        assert_eq!(settings.state, Path::new("/b"));
+        assert_eq!((settings.socket_mode, settings.idle_exit_s, settings.uid_base), (0o660, Some(5), 70_000));
+        assert_eq!(settings.accept_unavailable, [ControlId::LandlockNet]);
+        assert_eq!((settings.log_format, settings.cgroup_parent.as_deref()), (LogFormat::Json, Some("/labs")));
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_told_with_its_line() {
+        for bad in [
+            "sokcet = '/a'",
+            "socket_mode = 384",
+            "socket_mode = '0777'",
+            "uid_base = 0",
+            "idle_exit_s = 0",
+            "cgroup_parent = 'x'",
+            "accept_unavailable = ['seccom']",
+            "log_format = 'xml'",
+            "state = 1",
+        ] {
+            let error = from(&format!("\n{bad}\n")).unwrap_err().to_string();
+            assert!(error.starts_with("/etc/t/config.toml: TOML parse error at line 2"), "{bad}: {error}");
+        }
+    }
+}

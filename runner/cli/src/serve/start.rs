@@ -1,0 +1,242 @@
+//! Starts signer and daemon with exactly the descriptors they need, waits until the daemon is ready, and turns this
+//! process into the launcher.
+
+use std::ffi::{CStr, CString};
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use toolcell_sys::Child;
+
+use super::error::{ServeError, call};
+use super::settings::Settings;
+use crate::render;
+
+/// The running binary (proc(5)); a file replaced meanwhile is not what the parts are started from.
+const PROGRAM: &CStr = c"/proc/self/exe";
+/// All that any part has in its environment.
+const ENVIRONMENT: [&CStr; 1] = [c"LANG=C.UTF-8"];
+/// A daemon that settles a long ledger first needs a while; one that hangs must not hang us.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the parts are given.
+#[derive(Debug)]
+pub(super) struct Outfit<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) instance: &'a str,
+    pub(super) build: String,
+    pub(super) uid_base: u32,
+    pub(super) listener: OwnedFd,
+    pub(super) state: OwnedFd,
+    pub(super) signer: OwnedFd,
+    pub(super) policy: Option<OwnedFd>,
+}
+
+/// Signer and daemon, running.
+#[derive(Debug)]
+pub(super) struct Parts {
+    signer: Child,
+    daemon: Child,
+    /// Our end of the launcher's socket to the daemon.
+    launcher: OwnedFd,
+}
+
+impl Outfit<'_> {
+    /// Starts both and waits until the daemon takes calls. On failure neither is left.
+    pub(super) fn start(self) -> Result<Parts, ServeError> {
+        let pair = |kind| {
+            let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
+            call("socketpair", pair)
+        };
+        let (launcher, to_launcher) = pair(SocketType::SEQPACKET)?;
+        let (to_signer, to_daemon) = pair(SocketType::STREAM)?;
+        let (ready, tell) = call("pipe2", rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC))?;
+
+        let signer = spawn("signer", self.signer_arguments(), &[(to_daemon.as_fd(), 3), (self.signer.as_fd(), 4)])?;
+        let mut descriptors = vec![
+            (self.listener.as_fd(), 3),
+            (to_launcher.as_fd(), 4),
+            (to_signer.as_fd(), 5),
+            (self.state.as_fd(), 6),
+            (tell.as_fd(), 7),
+        ];
+        descriptors.extend(self.policy.as_ref().map(|policy| (policy.as_fd(), 8)));
+        let daemon = spawn("daemon", self.daemon_arguments(), &descriptors);
+        let daemon = daemon.inspect_err(|_| end(&signer))?;
+        // Our copies of the daemon's ends: its death must show as the end of these.
+        drop((to_launcher, to_signer, to_daemon, tell));
+        let parts = Parts { signer, daemon, launcher };
+        parts.wait_until_ready(ready).inspect_err(|_| parts.end())?;
+        Ok(parts)
+    }
+
+    fn signer_arguments(&self) -> Vec<String> {
+        let id = (self.uid_base + 1).to_string();
+        ["signer", "--uid", &id, "--gid", &id, "--log-format", self.settings.log_format.as_str()]
+            .map(str::to_owned)
+            .into()
+    }
+
+    fn daemon_arguments(&self) -> Vec<String> {
+        let id = self.uid_base.to_string();
+        let operator = rustix::process::geteuid().as_raw().to_string();
+        let format = self.settings.log_format.as_str();
+        let mut arguments: Vec<String> = [
+            ["daemon", "--uid", &id, "--gid", &id, "--operator-uid", &operator].as_slice(),
+            &["--instance", self.instance, "--build", &self.build, "--log-format", format],
+        ]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+        if let Some(seconds) = self.settings.idle_exit_s {
+            arguments.extend(["--idle-exit".to_owned(), seconds.to_string()]);
+        }
+        if !self.settings.accept_unavailable.is_empty() {
+            let names: Vec<&str> = self.settings.accept_unavailable.iter().map(|id| id.as_str()).collect();
+            arguments.extend(["--accept-unavailable".to_owned(), names.join(",")]);
+        }
+        if self.policy.is_some() {
+            arguments.push("--has-policy".to_owned());
+        }
+        arguments
+    }
+}
+
+impl Parts {
+    /// Ready is one line on the pipe. The end of the pipe, or of a part, means that there will be none.
+    fn wait_until_ready(&self, ready: OwnedFd) -> Result<(), ServeError> {
+        let begin = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let timeout = rustix::event::Timespec::try_from(left)
+                .map_err(|source| ServeError::Call { call: "poll", source: io::Error::other(source) })?;
+            let mut polled = [
+                PollFd::new(&ready, PollFlags::IN),
+                PollFd::new(&self.signer.pidfd, PollFlags::IN),
+                PollFd::new(&self.daemon.pidfd, PollFlags::IN),
+            ];
+            match poll(&mut polled, Some(&timeout)) {
+                Ok(0) => return Err(ServeError::NotReady { part: "daemon", why: "was not ready within 30 s" }),
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(errno) => return call("poll", Err(errno)),
+            }
+            let [has_line, signer_ended, daemon_ended] = polled.map(|fd| !fd.revents().is_empty());
+            // What was written before the end counts.
+            return match (has_line, signer_ended, daemon_ended) {
+                (_, true, _) => Err(ServeError::NotReady { part: "signer", why: "ended" }),
+                (true, ..) => self.read_line(ready),
+                (false, false, _) => Err(ServeError::NotReady { part: "daemon", why: "ended" }),
+            };
+        }
+    }
+
+    fn read_line(&self, ready: OwnedFd) -> Result<(), ServeError> {
+        let mut line = [0_u8; 16];
+        let length = call("read", std::fs::File::from(ready).read(&mut line))?;
+        if line.get(..length) == Some(b"ready\n".as_slice()) {
+            return Ok(());
+        }
+        // A signer that cannot go on takes the daemon with it: it is the one to name.
+        let is_over = |child: &Child| {
+            matches!(
+                waitid(
+                    WaitId::PidFd(child.pidfd.as_fd()),
+                    WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT
+                ),
+                Ok(Some(_))
+            )
+        };
+        let part = if is_over(&self.signer) { "signer" } else { "daemon" };
+        Err(ServeError::NotReady { part, why: "ended" })
+    }
+
+    /// Ends both and waits for their end.
+    fn end(&self) {
+        end(&self.daemon);
+        end(&self.signer);
+    }
+
+    /// Becomes the launcher. If even that fails, `on_failure` tells it, and the parts die with this process.
+    pub(super) fn become_launcher(
+        self,
+        arguments: &[CString],
+        locks: [BorrowedFd<'_>; 2],
+        on_failure: impl FnOnce(io::Error),
+    ) -> ! {
+        let [state, ids] = locks;
+        let descriptors = [
+            (self.launcher.as_fd(), 3),
+            (self.daemon.pidfd.as_fd(), 4),
+            (self.signer.pidfd.as_fd(), 5),
+            (state, 6),
+            (ids, 7),
+        ];
+        toolcell_sys::exec(PROGRAM, arguments, &environment(), &descriptors, on_failure)
+    }
+}
+
+fn spawn(part: &'static str, arguments: Vec<String>, fds: &[(BorrowedFd<'_>, RawFd)]) -> Result<Child, ServeError> {
+    let arguments = call("execve", command_line(arguments))?;
+    toolcell_sys::spawn(PROGRAM, &arguments, &environment(), fds).map_err(|source| ServeError::Start { part, source })
+}
+
+fn command_line(arguments: Vec<String>) -> io::Result<Vec<CString>> {
+    let words = std::iter::once("toolcell".to_owned()).chain(arguments);
+    words.map(|word| CString::new(word).map_err(io::Error::from)).collect()
+}
+
+fn environment() -> Vec<CString> {
+    ENVIRONMENT.map(CStr::to_owned).into()
+}
+
+fn end(child: &Child) {
+    match pidfd_send_signal(&child.pidfd, Signal::KILL) {
+        // ESRCH: it has ended by itself.
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(errno) => render::say(&format!("process {} could not be killed: {errno}", child.pid)),
+    }
+    if let Err(errno) = waitid(WaitId::PidFd(child.pidfd.as_fd()), WaitIdOptions::EXITED) {
+        render::say(&format!("process {} could not be waited for: {errno}", child.pid));
+    }
+}
+
+/// The launcher's command line.
+pub(super) fn launcher_arguments(
+    settings: &Settings,
+    ids: (u32, &str),
+    deny: &[&Path],
+    unlink: &[&Path],
+) -> Result<Vec<CString>, ServeError> {
+    let (uid_base, instance) = ids;
+    let mut arguments = vec!["launcher".to_owned()];
+    let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
+    add("--uid-base", &uid_base.to_string());
+    add("--instance", instance);
+    add("--runtime-dir", text(&settings.runtime)?);
+    if let Some(parent) = &settings.cgroup_parent {
+        add("--cgroup-parent", parent);
+    }
+    for path in deny {
+        add("--deny-path", text(path)?);
+    }
+    for path in unlink {
+        add("--unlink", text(path)?);
+    }
+    add("--log-format", settings.log_format.as_str());
+    call("execve", command_line(arguments))
+}
+
+fn text(path: &Path) -> Result<&str, ServeError> {
+    path.to_str().ok_or_else(|| ServeError::Unsafe {
+        path: path.to_owned(),
+        why: "is not UTF-8",
+        remedy: "name a path in UTF-8",
+    })
+}

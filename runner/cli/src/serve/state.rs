@@ -1,0 +1,222 @@
+//! The state folder: opened once, locked, and given to the ids of this start.
+//!
+//! The folder belongs to root, its group is the daemon's, and it is sticky: the daemon can make its ledger in it but
+//! can neither replace nor rename `signer/` or `instance`. Everything is done by descriptor. A link, or a file with a
+//! second name, that an earlier daemon could have planted is refused and never given away.
+
+use std::fs::{DirBuilder, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use super::error::{ServeError, call, file};
+
+const SIGNER: &str = "signer";
+const INSTANCE: &str = "instance";
+/// What the daemon finds ready made.
+const DAEMON_FOLDERS: [&str; 2] = ["blobs", "images"];
+/// Deepest nesting that any of our own folders has, with room.
+const DEPTH_MAX: u32 = 8;
+/// An ending instance lets go of its lock a moment after its socket is gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The ids that state belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owners {
+    /// User and group of the daemon.
+    pub(super) daemon: u32,
+    /// User and group of the signer.
+    pub(super) signer: u32,
+}
+
+/// The state folder, locked as long as its descriptor lives.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The folder; also the lock.
+    pub(super) folder: OwnedFd,
+    /// Its path, without links.
+    pub(super) path: PathBuf,
+}
+
+impl State {
+    /// Opens the folder, makes it if need be, and locks it.
+    pub(super) fn open(path: &Path) -> Result<Self, ServeError> {
+        let mut builder = DirBuilder::new();
+        file("make", path, builder.recursive(true).mode(0o755).create(path.parent().unwrap_or(path)))?;
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return file("make", path, Err(error)),
+            Ok(()) | Err(_) => {}
+        }
+        let folder = file("open", path, rustix::fs::open(path, FOLDER, Mode::empty()))?;
+        let stat = file("look at", path, rustix::fs::fstat(&folder))?;
+        if stat.st_uid != 0 {
+            return Err(refuse(path, "does not belong to root", "chown it to root, or name another with --state"));
+        }
+        lock(&folder, path)?;
+        let path = file("resolve", path, path.canonicalize())?;
+        let state = Self { folder, path };
+        state.must_be_ours()?;
+        Ok(state)
+    }
+
+    /// Another folder, given by mistake, must not change hands.
+    fn must_be_ours(&self) -> Result<(), ServeError> {
+        let names = entries(self.folder.as_fd(), &self.path)?;
+        let is_made_first = |name: &String| matches!(name.as_str(), "instance" | "instance.new" | "lost+found");
+        if names.iter().any(|name| name == INSTANCE) || names.iter().all(is_made_first) {
+            return Ok(());
+        }
+        Err(refuse(&self.path, "holds other files and no toolcell state", "name an empty folder with --state"))
+    }
+
+    /// The name of the instance, made on the first start.
+    pub(super) fn instance(&self) -> Result<String, ServeError> {
+        let path = self.path.join(INSTANCE);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        match rustix::fs::openat(&self.folder, INSTANCE, flags, Mode::empty()) {
+            Ok(descriptor) => read_instance(descriptor, &path),
+            Err(Errno::NOENT) => self.new_instance(&path),
+            Err(errno) => file("open", path, Err(errno)),
+        }
+    }
+
+    fn new_instance(&self, path: &Path) -> Result<String, ServeError> {
+        const NEW: &str = "instance.new";
+        let mut random = [0_u8; 4];
+        call("getrandom", getrandom::fill(&mut random).map_err(std::io::Error::other))?;
+        let name = format!("{:08x}", u32::from_be_bytes(random));
+        match rustix::fs::unlinkat(&self.folder, NEW, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return file("remove", self.path.join(NEW), Err(errno)),
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let made = rustix::fs::openat(&self.folder, NEW, flags, Mode::from_raw_mode(0o600));
+        let mut new = File::from(file("make", path, made)?);
+        file("write", path, new.write_all(name.as_bytes()).and_then(|()| new.sync_all()))?;
+        file("write", path, rustix::fs::renameat(&self.folder, NEW, &self.folder, INSTANCE))?;
+        file("write", path, rustix::fs::fsync(&self.folder))?;
+        Ok(name)
+    }
+
+    /// Makes the folders and gives all that is inside to the ids of this start.
+    pub(super) fn hand_over(&self, owners: Owners) -> Result<(), ServeError> {
+        for name in DAEMON_FOLDERS.into_iter().chain([SIGNER]) {
+            match rustix::fs::mkdirat(&self.folder, name, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return file("make", self.path.join(name), Err(errno)),
+            }
+        }
+        for name in entries(self.folder.as_fd(), &self.path)? {
+            let owner = match name.as_str() {
+                INSTANCE | "lost+found" => continue,
+                SIGNER => owners.signer,
+                _ => owners.daemon,
+            };
+            give(self.folder.as_fd(), &name, &self.path.join(&name), owner, DEPTH_MAX)?;
+        }
+        let group = Gid::from_raw(owners.daemon);
+        file("give", &self.path, rustix::fs::fchown(&self.folder, Some(Uid::ROOT), Some(group)))?;
+        // After the change of owner, which may clear mode bits (chown(2)).
+        file("give", &self.path, rustix::fs::fchmod(&self.folder, Mode::from_raw_mode(0o1770)))
+    }
+
+    /// The folder by another descriptor, which does not hold the lock.
+    pub(super) fn again(&self) -> Result<OwnedFd, ServeError> {
+        file("open", &self.path, rustix::fs::openat(&self.folder, ".", FOLDER, Mode::empty()))
+    }
+
+    /// The signer's folder.
+    pub(super) fn signer_folder(&self) -> Result<OwnedFd, ServeError> {
+        file("open", self.path.join(SIGNER), rustix::fs::openat(&self.folder, SIGNER, FOLDER, Mode::empty()))
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn refuse(path: &Path, why: &'static str, remedy: &'static str) -> ServeError {
+    ServeError::Unsafe { path: path.to_owned(), why, remedy }
+}
+
+fn lock(folder: &OwnedFd, path: &Path) -> Result<(), ServeError> {
+    let begin = Instant::now();
+    loop {
+        match rustix::fs::flock(folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Err(Errno::WOULDBLOCK) => return Err(ServeError::InUse { path: path.to_owned() }),
+            Err(errno) => return file("lock", path, Err(errno)),
+        }
+    }
+}
+
+fn read_instance(descriptor: OwnedFd, path: &Path) -> Result<String, ServeError> {
+    let damaged = |why| refuse(path, why, "restore it: it names the instance and its cgroups, 8 lower-case hex digits");
+    let stat = file("look at", path, rustix::fs::fstat(&descriptor))?;
+    if stat.st_uid != 0 || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(damaged("is not a file of root's"));
+    }
+    let mut name = String::new();
+    file("read", path, File::from(descriptor).take(64).read_to_string(&mut name))?;
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if name.len() != 8 || !name.bytes().all(is_hex) {
+        return Err(damaged("does not hold a name"));
+    }
+    Ok(name)
+}
+
+fn entries(folder: BorrowedFd<'_>, path: &Path) -> Result<Vec<String>, ServeError> {
+    let mut names = Vec::new();
+    for entry in file("list", path, Dir::read_from(folder))? {
+        let entry = file("list", path, entry)?;
+        match entry.file_name().to_str() {
+            Ok("." | "..") => {}
+            Ok(name) => names.push(name.to_owned()),
+            Err(_no_text) => return Err(refuse(path, "holds a name that is not UTF-8", "remove that file")),
+        }
+    }
+    Ok(names)
+}
+
+/// Gives one entry, and all below it, to `owner`. Only folders and plain files with one name.
+fn give(parent: BorrowedFd<'_>, name: &str, path: &Path, owner: u32, depth: u32) -> Result<(), ServeError> {
+    let foreign = |why| refuse(path, why, "look who made it, and remove it");
+    // O_PATH opens nothing that could block or have effects (open(2)); all that follows is about this very inode.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let entry = file("open", path, rustix::fs::openat(parent, name, flags, Mode::empty()))?;
+    let stat = file("look at", path, rustix::fs::fstat(&entry))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_nlink == 1 => own(&entry, &stat, path, owner),
+        FileType::RegularFile => Err(foreign("has more than one name")),
+        FileType::Directory if depth == 0 => Err(foreign("is nested too deep")),
+        FileType::Directory => {
+            own(&entry, &stat, path, owner)?;
+            let folder = file("open", path, rustix::fs::openat(&entry, ".", FOLDER, Mode::empty()))?;
+            for below in entries(folder.as_fd(), path)? {
+                give(folder.as_fd(), &below, &path.join(&below), owner, depth - 1)?;
+            }
+            Ok(())
+        }
+        FileType::Symlink
+        | FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Err(foreign("is neither a file nor a folder")),
+    }
+}
+
+fn own(entry: &OwnedFd, stat: &Stat, path: &Path, owner: u32) -> Result<(), ServeError> {
+    if stat.st_uid == owner && stat.st_gid == owner {
+        return Ok(());
+    }
+    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+    file("give", path, rustix::fs::chownat(entry, "", user, group, AtFlags::EMPTY_PATH))
+}
+
+#[cfg(test)]
+mod tests;
