@@ -29,3 +29,6 @@ pub use record::{
     AnswerFn, Append, Attempt, AttemptKey, Committed, DoneFn, Entry, Header, PayloadFn, Payloads, Record,
 };
 pub use sign::{Sign, SignError};
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use toolcell_types::Sha256;
 use toolcell_types::signing::SignerStatus;
-use toolcell_types::{LogPosition, Sha256};
 
 use crate::chain::{self, Head};
 use crate::store::{self, failed};
@@ -271,18 +271,3 @@ fn restore_answers(connection: &Connection, payloads: &mut dyn Payloads) -> Resu
     }
     Ok(())
 }
-
-impl Writer {
-    /// The place of the next entry.
-    pub(crate) fn position(&self, head: Head) -> LogPosition {
-        LogPosition {
-            origin: LogPosition::origin_of(&self.keyid),
-            index: head.next,
-            previous: head.leaf,
-            genesis: head.genesis,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

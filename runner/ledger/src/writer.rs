@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::{Connection, TransactionBehavior};
 use toolcell_types::signing::GROUP_MAX;
-use toolcell_types::{CallState, PAYLOAD_MAX_BYTES, Sha256};
+use toolcell_types::{CallState, LogPosition, PAYLOAD_MAX_BYTES, Sha256};
 
 use crate::chain::{self, Head};
 use crate::record::{AnswerFn, DoneFn};
@@ -109,6 +109,16 @@ impl Writer {
             }
         }
         placed
+    }
+
+    /// The place of the next entry.
+    fn position(&self, head: Head) -> LogPosition {
+        LogPosition {
+            origin: LogPosition::origin_of(&self.keyid),
+            index: head.next,
+            previous: head.leaf,
+            genesis: head.genesis,
+        }
     }
 
     fn unsigned(&self, index: u64, payload: Vec<u8>) -> Committed {

@@ -18,6 +18,6 @@ mod samples;
 pub mod statement;
 pub mod verify;
 
-pub use clock::UnixMicros;
+pub use clock::{BadTime, UnixMicros};
 pub use controls::{OBSERVED_MAX_BYTES, control_items};
 pub use key::{KeyError, PublicKey};
