@@ -1,6 +1,6 @@
 //! A call that the policy let through: everything a plan needs, with nothing left to decide.
 
-use toolcell_types::{Limits, MountSpec, Sha256};
+use toolcell_types::{Limits, Sha256};
 
 /// Through which kind of channel a tool acts on the world outside its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,17 @@ impl EffectClass {
             Self::Read => "read",
         }
     }
+}
+
+/// A host path that may be shown inside, by its text. Who opens it compares where it really leads with `within`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmittedMount {
+    /// On the host, absolute.
+    pub host: String,
+    /// Inside, absolute.
+    pub inside: String,
+    /// The folder of the policy that holds it.
+    pub within: String,
 }
 
 /// A call that may run. Only [`crate::Policy::decide`] makes one.
@@ -37,9 +48,8 @@ pub struct AdmittedCall {
     pub image: String,
     /// All limits, within the tool's maxima.
     pub limits: Limits,
-    /// Host paths to show inside, read-only, each within what the policy allows by its text. Who opens them must
-    /// not follow links out of there.
-    pub mounts: Vec<MountSpec>,
+    /// Host paths to show inside, read-only, parents before what lies below them inside.
+    pub mounts: Vec<AdmittedMount>,
     /// Bytes for standard input; none is /dev/null.
     pub stdin: Option<Vec<u8>>,
     /// How the tool acts on the outside.

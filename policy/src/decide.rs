@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use toolcell_types::{CallRequest, ErrorCode, LimitName, Limits, MountSpec, Problem, Sha256, StdinSpec};
 
-use crate::admitted::AdmittedCall;
+use crate::admitted::{AdmittedCall, AdmittedMount};
 use crate::denied::Denied;
 use crate::malformed::Malformed;
 use crate::refusal::{self, listed, quoted};
@@ -42,7 +42,7 @@ pub(crate) fn decide(tool: &Tool, tool_digest: Sha256, call: &CallRequest) -> Re
     }
     let limits = call.limits.over(&tool.limits);
     check_limits(tool, &limits, &mut denied);
-    check_mounts(tool, &call.mounts, &mut denied);
+    let mut mounts = admit_mounts(tool, &call.mounts, &mut denied);
     let env = environment(tool, &call.env, &mut denied);
     if stdin.is_some() && !tool.allow.stdin {
         denied.push(Denied::Stdin { tool: tool.name.clone() });
@@ -53,7 +53,6 @@ pub(crate) fn decide(tool: &Tool, tool_digest: Sha256, call: &CallRequest) -> Re
         (Ok(_), Some(first)) | (Err(first), None) => return Err(refuse(tool, call, first, denied)),
         (Err(first), Some(second)) => return Err(refuse(tool, call, first, std::iter::once(second).chain(denied))),
     };
-    let mut mounts = call.mounts.clone();
     // Parents before children: a mount below another is laid over it and not hidden by it.
     mounts.sort_by(|a, b| a.inside.cmp(&b.inside));
     Ok(AdmittedCall {
@@ -138,14 +137,25 @@ fn check_limits(tool: &Tool, limits: &Limits, denied: &mut Vec<Denied>) {
     }
 }
 
-fn check_mounts(tool: &Tool, mounts: &[MountSpec], denied: &mut Vec<Denied>) {
+/// The mounts with the folder of the policy that holds each; of several the widest, as any of them is enough.
+fn admit_mounts(tool: &Tool, mounts: &[MountSpec], denied: &mut Vec<Denied>) -> Vec<AdmittedMount> {
+    let mut admitted = Vec::with_capacity(mounts.len());
     for (index, mount) in mounts.iter().enumerate() {
-        if !tool.allow.mounts.iter().any(|folder| paths::lies_in(&mount.host, folder)) {
-            let allowed = listed(tool.allow.mounts.iter().map(String::as_str));
-            let host = quoted(&mount.host);
-            denied.push(Denied::Mount { tool: tool.name.clone(), index, allowed, host });
+        let holding = tool.allow.mounts.iter().filter(|folder| paths::lies_in(&mount.host, folder));
+        match holding.min_by_key(|folder| folder.len()) {
+            Some(within) => admitted.push(AdmittedMount {
+                host: mount.host.clone(),
+                inside: mount.inside.clone(),
+                within: within.clone(),
+            }),
+            None => {
+                let allowed = listed(tool.allow.mounts.iter().map(String::as_str));
+                let host = quoted(&mount.host);
+                denied.push(Denied::Mount { tool: tool.name.clone(), index, allowed, host });
+            }
         }
     }
+    admitted
 }
 
 /// The whole environment, sorted by name: ours, the tool's over it, the call's over both.

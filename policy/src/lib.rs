@@ -89,8 +89,8 @@
 //! ## What a folder in `allow.mounts` means
 //!
 //! The path in a call is compared with it as a text, part by part (`/data` holds `/data/x` and not `/database`). The
-//! launcher then opens the path with the caller's own ids: a call never shows what its caller could not read himself.
-//! Links are followed, so a folder in which callers can make links opens everything that those callers can read.
+//! launcher then opens the path with the caller's own ids, following links, and compares where it really leads with
+//! the folder: a call never shows what its caller could not read himself, nor what lies outside of the folder.
 
 mod admitted;
 mod bounds;
@@ -114,7 +114,7 @@ mod texts;
 mod tool;
 mod tools_file;
 
-pub use admitted::{AdmittedCall, EffectClass};
+pub use admitted::{AdmittedCall, AdmittedMount, EffectClass};
 pub use fault::{InvalidPolicy, PolicyFault, Position};
 pub use policy::Policy;
 pub use principal::{Principal, Role};

@@ -234,7 +234,7 @@ impl CpuTime {
     /// (cputime_adjust in kernel/sched/cputime.c): without system ticks all is user time.
     pub(crate) fn split(self) -> (u64, u64) {
         let ticks = u128::from(self.user_ticks) + u128::from(self.system_ticks);
-        let system = if ticks == 0 { 0 } else { u128::from(self.total) * u128::from(self.system_ticks) / ticks };
+        let system = (u128::from(self.total) * u128::from(self.system_ticks)).checked_div(ticks).unwrap_or(0);
         let system = u64::try_from(system).unwrap_or(self.total).min(self.total);
         (self.total - system, system)
     }

@@ -14,7 +14,7 @@ use nix::unistd::{AccessFlags, Gid, Uid, setfsgid, setfsuid, setgroups};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::OpenTreeFlags;
 use toolcell_sys::{MountAttr, set_mount_attributes};
-use toolcell_types::plan::CallerIds;
+use toolcell_types::plan::{CallerIds, PlanMount};
 
 /// Why a host path does not go into a cell.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +58,14 @@ pub(crate) enum HostPathError {
     /// It is, lies under or contains a directory of the runner's own.
     #[error("it is, lies under or contains a directory of toolcell's own")]
     OwnDirectory,
+    /// It leads out of what the policy allows.
+    #[error("it leads to {real}, which is not in {within}, the folder that the policy allows")]
+    Outside {
+        /// Where it leads.
+        real: PathBuf,
+        /// The folder.
+        within: String,
+    },
     /// A call on the opened path failed.
     #[error("cannot {action} it")]
     Call {
@@ -77,7 +85,7 @@ impl HostPathError {
             | Self::Open { source, .. }
             | Self::Unreadable { source, .. }
             | Self::Call { source, .. } => source.raw_os_error().unwrap_or(nix::libc::EIO),
-            Self::Kind { .. } | Self::KernelFs | Self::OwnDirectory => nix::libc::EPERM,
+            Self::Kind { .. } | Self::KernelFs | Self::OwnDirectory | Self::Outside { .. } => nix::libc::EPERM,
         }
     }
 
@@ -145,12 +153,17 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Opens what a caller names, under the caller's ids, as a read-only tree.
-pub(crate) fn open_for_caller(path: &str, caller: &CallerIds, denied: &Denied) -> Result<Tree> {
-    let opened = as_ids(caller, || open_readable(path, caller.uid))?;
+pub(crate) fn open_for_caller(mount: &PlanMount<'_>, caller: &CallerIds, denied: &Denied) -> Result<Tree> {
+    let opened = as_ids(caller, || open_readable(mount.host, caller.uid))?;
     let real =
         call("name", std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened.0))))?;
     refuse_kernel_fs(opened.0.as_fd())?;
     denied.check(&real)?;
+    // The daemon compared the texts; only here is known where a link leads.
+    let folder = call("resolve the policy's folder for", Path::new(mount.within).canonicalize())?;
+    if !real.starts_with(folder) {
+        return Err(HostPathError::Outside { real, within: mount.within.to_owned() });
+    }
     clone_read_only(opened.0.as_fd(), opened.1)
 }
 

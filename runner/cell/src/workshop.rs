@@ -90,7 +90,7 @@ impl Workshop {
         }
         let mut mounts = Vec::with_capacity(plan.mounts.len());
         for mount in &plan.mounts {
-            let tree = hostpaths::open_for_caller(mount.host, &plan.caller, &self.denied).map_err(|error| {
+            let tree = hostpaths::open_for_caller(mount, &plan.caller, &self.denied).map_err(|error| {
                 LaunchFault::Mount { host: mount.host.to_owned(), errno: error.errno(), detail: describe(&error) }
             })?;
             mounts.push(RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir });

@@ -109,6 +109,8 @@ pub struct PlanMount<'a> {
     pub host: &'a str,
     /// Inside, absolute.
     pub inside: &'a str,
+    /// The folder of the policy that allows it: what `host` leads to, links followed, must lie in it.
+    pub within: &'a str,
 }
 
 /// The caller's ids, from its peer credentials.
