@@ -122,8 +122,16 @@ fn file(name: &'static str, doing: &'static str, errno: Errno) -> SignerError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    /// A directory as the signer is given it.
+    pub(crate) fn private_directory() -> tempfile::TempDir {
+        let private = std::fs::Permissions::from_mode(0o700);
+        tempfile::Builder::new().permissions(private).tempdir().unwrap()
+    }
 
     #[test]
     fn a_file_is_private_only_with_this_owner_and_no_bit_for_others() {

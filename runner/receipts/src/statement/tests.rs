@@ -1,5 +1,5 @@
 use serde_json::json;
-use toolcell_types::{ControlReport, Fact, LogPosition, PAYLOAD_MAX_BYTES, Sha256};
+use toolcell_types::{ControlReport, ErrorCode, Fact, LogPosition, PAYLOAD_MAX_BYTES, Sha256};
 
 use super::*;
 use crate::samples;
