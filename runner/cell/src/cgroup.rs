@@ -90,6 +90,18 @@ impl Controller {
     }
 }
 
+/// Group of all instances below each hierarchy's root, unless the operator names another.
+const PARENT: &str = "toolcell";
+
+/// Kills and removes what an earlier life of this instance left in its groups. Once it returns, nothing of that life
+/// runs any more. For who holds the instance's lock and has not started its parts yet.
+///
+/// # Errors
+/// [`CgroupError`]: groups cannot be used here, or something is left that cannot be killed. No cell can be had then.
+pub fn sweep(parent: Option<&str>, instance: &str) -> Result<(), CgroupError> {
+    Instance::open(parent, instance)?.remove()
+}
+
 /// The groups of one instance, below which each cell gets its own.
 #[derive(Debug)]
 pub(crate) struct Instance {
@@ -100,7 +112,8 @@ pub(crate) struct Instance {
 impl Instance {
     /// Finds the hierarchies, makes the instance's group in each, and removes what an earlier life of this very
     /// instance left (its processes are killed first).
-    pub(crate) fn open(parent: &str, instance: &str) -> Result<Self, CgroupError> {
+    pub(crate) fn open(parent: Option<&str>, instance: &str) -> Result<Self, CgroupError> {
+        let parent = parent.unwrap_or(PARENT);
         let mounts = read(Path::new("/proc/self/mountinfo"))?;
         let mut roots: Vec<(Vec<Controller>, PathBuf)> = Vec::new();
         for controller in Controller::ALL {

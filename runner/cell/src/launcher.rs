@@ -128,9 +128,9 @@ impl Launcher {
         signals.thread_block().map_err(|errno| call("block signals")(errno.into()))?;
         let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|errno| call("signalfd")(errno.into()))?;
-        let parent = config.cgroup_parent.as_deref().unwrap_or("toolcell");
         let shop = Workshop {
-            groups: Instance::open(parent, &config.instance).map_err(|source| LauncherError::Groups { source })?,
+            groups: Instance::open(config.cgroup_parent.as_deref(), &config.instance)
+                .map_err(|source| LauncherError::Groups { source })?,
             dev: DevTree::build(&config.runtime_dir).map_err(call("make the template of /dev"))?,
             filters: Filters::compile().map_err(|error| LauncherError::Filters { detail: describe(&error) })?,
             landlock: best_abi().ok_or(LauncherError::NoLandlock)?,

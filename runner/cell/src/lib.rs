@@ -24,7 +24,7 @@ mod stages;
 mod verdict;
 mod workshop;
 
-pub use cgroup::CgroupError;
+pub use cgroup::{CgroupError, sweep};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use launcher::run;
