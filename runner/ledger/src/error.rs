@@ -140,7 +140,9 @@ impl LedgerError {
             Self::File { .. } => "make the state directory writable for the daemon's user",
             Self::FileMode { .. } => "chown the file to the daemon's user and chmod it to 0600",
             Self::Database { .. } => "check the disk and the system log, then start again",
-            Self::Invalid { .. } => "restore ledger and signer state together from one copy, or start a new state",
+            Self::Invalid { .. } => {
+                "keep this state for whoever has to look into it, and start a new one with a new key"
+            }
             Self::Signer { .. } => "see the signer's own message, then start again",
             Self::Callback { .. } => "report this with the log",
             Self::Conflict { .. } => "look at the call's state; use a new call_id for new work",
@@ -148,5 +150,40 @@ impl LedgerError {
             Self::NoSpace { .. } => "free space on the state's file system",
             Self::Stopped { .. } => "look at the log for the first error, then start again",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_happened_which_code_it_has_and_what_to_do() {
+        let path = || PathBuf::from("/var/lib/toolcell/ledger.db");
+        let io = || std::io::Error::from_raw_os_error(13);
+        let key = || AttemptKey { tenant: "uid:0".to_owned(), key: "sum-1".to_owned(), attempt: 1 };
+        let unreachable = || SignError::Unreachable { source: io() };
+        let all = [
+            LedgerError::Library { got: 3_040_001, least: 3_051_003 },
+            LedgerError::FileSystem { path: path(), found: "overlay (0x794c7630)".to_owned() },
+            LedgerError::File { path: path(), source: io() },
+            LedgerError::FileMode { path: path(), found: "of mode 0644 with 1 names".to_owned() },
+            LedgerError::Database { doing: "commit", source: rusqlite::Error::QueryReturnedNoRows },
+            LedgerError::Invalid { index: 7, expected: "entry 7".to_owned(), found: "entry 8".to_owned() },
+            LedgerError::Signer { source: unreachable() },
+            LedgerError::Signer { source: SignError::Refused { at: 2, detail: "log.index is 4".to_owned() } },
+            LedgerError::Signer { source: SignError::Protocol { detail: "1 signatures for 2 payloads".to_owned() } },
+            LedgerError::Callback { what: "payload", source: "too long".into() },
+            LedgerError::Conflict { key: key(), state: Some(CallState::Complete), wanted: "an intent" },
+            LedgerError::Conflict { key: key(), state: None, wanted: "an outcome" },
+            LedgerError::Busy { most: 1024 },
+            LedgerError::NoSpace { free: 1, least: 67_108_864 },
+            LedgerError::Stopped { cause: Some(Arc::new(LedgerError::Signer { source: unreachable() })) },
+        ];
+        let lines = all.iter().map(|error| {
+            let code = error.code().map_or("no code", ErrorCode::as_str);
+            format!("{error}\n    {code}: {}\n", error.remedy())
+        });
+        insta::assert_snapshot!(lines.collect::<String>());
     }
 }

@@ -100,16 +100,48 @@ impl SignerError {
                  start a new state"
             }
             Self::Key { .. } | Self::KeyText { .. } | Self::KeyLost { .. } => {
-                "restore the signer's directory from one copy, or start a new state with a new key"
+                "put the key file back from a copy of it, or start a new state with a new key"
             }
             Self::Memory { .. } => {
-                "restore the signer's directory from its newest copy, or start a new state with a new key: without the \
-                 memory a second entry could be signed for an index"
+                "start a new state with a new key: with a lost or older memory a second entry could be signed for an \
+                 index that was handed out"
             }
             Self::PublicKey { .. } | Self::Length { .. } | Self::Encoding { .. } => "report this with the log",
             Self::Random { .. } => "see getrandom(2); the kernel must have a random source",
             Self::Lock { .. } => "raise RLIMIT_MEMLOCK for the signer to at least 64 KiB",
             Self::Socket { .. } => "start toolcell again",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_happened_and_what_to_do() {
+        let io = || std::io::Error::from_raw_os_error(13);
+        let all = [
+            SignerError::File { name: "key.pem", doing: "opened", source: io() },
+            SignerError::FileMode {
+                name: "key.pem",
+                expected: "a plain file of this user with mode 0600",
+                found: "of mode 0640".to_owned(),
+            },
+            SignerError::Key { source: ed25519_dalek::pkcs8::Error::ParametersMalformed },
+            SignerError::PublicKey { source: toolcell_receipts::KeyError::Weak },
+            SignerError::Random { source: getrandom::Error::UNSUPPORTED },
+            SignerError::Lock { source: region::Error::UnmappedRegion },
+            SignerError::Memory { what: "gone" },
+            SignerError::KeyLost { entries: 3 },
+            SignerError::Socket { source: io() },
+            SignerError::Length { got: 16_777_217, most: 16_777_216 },
+            SignerError::Encoding {
+                what: "a message from the daemon",
+                source: postcard::Error::DeserializeUnexpectedEnd,
+            },
+        ];
+        let lines = all.iter().map(|error| format!("{error}\n    {}\n", error.remedy()));
+        insta::assert_snapshot!(lines.collect::<String>());
     }
 }

@@ -86,3 +86,33 @@ impl StatementError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use toolcell_types::json;
+
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_happened_which_code_it_has_and_what_to_do() {
+        let bad_json = || serde_json::from_str::<u8>("x").unwrap_err();
+        let all = [
+            StatementError::TooLarge { got: 30_000, most: 20_000 },
+            StatementError::Inconsistent { rule: "effect none of a tree that was not seen gone" },
+            StatementError::Misplaced { index: 0, kind: "an intent" },
+            StatementError::Encode { source: bad_json() },
+            StatementError::Json { source: json::parse_strict(b"x").unwrap_err() },
+            StatementError::Form { source: bad_json() },
+            StatementError::Member {
+                member: "predicate.controls.mode",
+                expected: "\"production\"".to_owned(),
+                got: "ablation".to_owned(),
+            },
+        ];
+        let lines = all.iter().map(|error| {
+            let code = error.code().map_or("no code", ErrorCode::as_str);
+            format!("{error}\n    {code}: {}\n", error.remedy())
+        });
+        insta::assert_snapshot!(lines.collect::<String>());
+    }
+}
