@@ -1,0 +1,292 @@
+//! The calls that are not over, and the places at which they run.
+//!
+//! Guarantees: of any number of submissions of one call at once, one gets the place and the others hear so; at most
+//! [`LIVE_MAX`] calls are live; a place is given back however its task ends, a panic included. Does not: survive a
+//! restart, the ledger does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use toolcell_types::{CallId, RunningCall, Sha256};
+
+use crate::output::Output;
+
+/// Most live calls: each has a cell, two pipes and two buffers.
+pub(crate) const LIVE_MAX: usize = 64;
+
+/// Names a call among those of everybody.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey {
+    /// Whose call it is.
+    pub(crate) tenant: String,
+    /// The controller's name for it.
+    pub(crate) call_id: CallId,
+}
+
+/// A call that is not over.
+#[derive(Debug)]
+pub(crate) struct LiveCall {
+    key: CallKey,
+    request: Sha256,
+    identity: Sha256,
+    output: Arc<Output>,
+    cancel: CancellationToken,
+    running: OnceLock<RunningCall>,
+}
+
+impl LiveCall {
+    /// Whether a request with these digests is this call's request.
+    pub(crate) fn is_same_request(&self, request: &Sha256, identity: &Sha256) -> bool {
+        self.request == *request || self.identity == *identity
+    }
+
+    /// What comes from it.
+    pub(crate) fn output(&self) -> &Arc<Output> {
+        &self.output
+    }
+
+    /// Asks it to end. Its verdict says what came first.
+    pub(crate) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Waits until somebody asked it to end.
+    pub(crate) async fn cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+
+    /// Whether somebody asked it to end.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// What is told of it; none until its intent is signed.
+    pub(crate) fn running(&self) -> Option<&RunningCall> {
+        self.running.get()
+    }
+
+    /// The intent is signed.
+    pub(crate) fn set_running(&self, running: RunningCall) {
+        // A second intent cannot be signed for one place; the first one stays.
+        let _first = self.running.get_or_init(|| running);
+    }
+}
+
+/// Why there is no place.
+#[derive(Debug)]
+pub(crate) enum NoPlace {
+    /// The call is live already.
+    Live(Arc<LiveCall>),
+    /// Too many others are.
+    Full,
+    /// The daemon is ending.
+    Ending,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    state: Mutex<State>,
+    fewer: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    live: HashMap<CallKey, Arc<LiveCall>>,
+    /// Output of calls that are over, as long as a follower that was announced has not come for it.
+    awaited: HashMap<CallKey, Arc<Output>>,
+    is_ending: bool,
+}
+
+impl Calls {
+    /// Takes a place for a call.
+    ///
+    /// # Errors
+    /// [`NoPlace`] says why not; nothing has changed.
+    pub(crate) fn claim(
+        self: &Arc<Self>,
+        key: CallKey,
+        (request, identity): (Sha256, Sha256),
+        output: Arc<Output>,
+    ) -> Result<Place, NoPlace> {
+        let mut state = self.lock();
+        if let Some(live) = state.live.get(&key) {
+            return Err(NoPlace::Live(Arc::clone(live)));
+        }
+        if state.is_ending {
+            return Err(NoPlace::Ending);
+        }
+        if state.live.len() + state.awaited.len() >= LIVE_MAX {
+            return Err(NoPlace::Full);
+        }
+        let live = Arc::new(LiveCall {
+            key: key.clone(),
+            request,
+            identity,
+            output,
+            cancel: CancellationToken::new(),
+            running: OnceLock::new(),
+        });
+        state.live.insert(key, Arc::clone(&live));
+        drop(state);
+        Ok(Place { calls: Arc::clone(self), live })
+    }
+
+    /// The live call of that name.
+    pub(crate) fn live(&self, key: &CallKey) -> Option<Arc<LiveCall>> {
+        self.lock().live.get(key).cloned()
+    }
+
+    /// Live calls of that name, of whatever tenant.
+    pub(crate) fn live_named(&self, call_id: &CallId) -> Vec<Arc<LiveCall>> {
+        self.lock().live.values().filter(|live| live.key.call_id == *call_id).cloned().collect()
+    }
+
+    /// The output of a call that is live, or over with a follower announced.
+    pub(crate) fn output(&self, key: &CallKey) -> Option<Arc<Output>> {
+        let state = self.lock();
+        state.live.get(key).map(|live| &live.output).or_else(|| state.awaited.get(key)).cloned()
+    }
+
+    /// How many are live.
+    pub(crate) fn live_count(&self) -> usize {
+        self.lock().live.len()
+    }
+
+    /// No more places from now on.
+    pub(crate) fn end(&self) {
+        self.lock().is_ending = true;
+    }
+
+    /// Asks every live call to end.
+    pub(crate) fn cancel_all(&self) {
+        for live in self.lock().live.values() {
+            live.cancel();
+        }
+    }
+
+    /// Waits until none is live.
+    pub(crate) async fn none_live(&self) {
+        loop {
+            // Made before the look, so that no notification is lost between the two.
+            let fewer = self.fewer.notified();
+            if self.live_count() == 0 {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
+    /// The maps are whole after every operation on them. Followers that did not come are forgotten here.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.awaited.retain(|_, output| output.has_reservation());
+        state
+    }
+}
+
+/// The place of one live call. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    calls: Arc<Calls>,
+    live: Arc<LiveCall>,
+}
+
+impl Place {
+    /// The call that has it.
+    pub(crate) fn live(&self) -> &Arc<LiveCall> {
+        &self.live
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.live.output.close();
+        let mut state = self.calls.lock();
+        state.live.remove(&self.live.key);
+        if self.live.output.has_reservation() {
+            state.awaited.insert(self.live.key.clone(), Arc::clone(&self.live.output));
+        }
+        drop(state);
+        self.calls.fewer.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_types::Limits;
+
+    use super::*;
+    use crate::output::{RESERVATION, StreamName};
+
+    fn key(id: &str) -> CallKey {
+        CallKey { tenant: "uid:1".to_owned(), call_id: CallId::new(id).unwrap() }
+    }
+
+    fn claim(calls: &Arc<Calls>, id: &str) -> Result<Place, NoPlace> {
+        calls.claim(key(id), (Sha256([1; 32]), Sha256([2; 32])), Output::new(&Limits::default()))
+    }
+
+    #[tokio::test]
+    async fn of_many_submissions_at_once_one_gets_the_place() {
+        let calls = Arc::new(Calls::default());
+        let tasks: Vec<_> = (0..64)
+            .map(|_| {
+                let calls = Arc::clone(&calls);
+                tokio::task::spawn_blocking(move || claim(&calls, "a"))
+            })
+            .collect();
+        let mut places = Vec::new();
+        for task in tasks {
+            match task.await.unwrap() {
+                Ok(place) => places.push(place),
+                Err(NoPlace::Live(live)) => assert_eq!(live.key, key("a")),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(places.len(), 1);
+        drop(places);
+        assert!(claim(&calls, "a").is_ok());
+    }
+
+    #[test]
+    fn there_are_only_so_many_places_and_the_next_is_given_back() {
+        let calls = Arc::new(Calls::default());
+        let mut places: Vec<_> = (0..LIVE_MAX).map(|n| claim(&calls, &n.to_string()).unwrap()).collect();
+        assert!(matches!(claim(&calls, "more"), Err(NoPlace::Full)));
+        places.pop();
+        assert!(claim(&calls, "more").is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_ending_daemon_gives_no_place_and_waits_for_those_taken() {
+        let calls = Arc::new(Calls::default());
+        let place = claim(&calls, "a").unwrap();
+        calls.end();
+        assert!(matches!(claim(&calls, "b"), Err(NoPlace::Ending)));
+        calls.cancel_all();
+        place.live().cancelled().await;
+        let waiting = tokio::spawn({
+            let calls = Arc::clone(&calls);
+            async move { calls.none_live().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(place);
+        waiting.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn output_outlives_its_call_for_a_follower_that_was_announced() {
+        let calls = Arc::new(Calls::default());
+        let place = claim(&calls, "a").unwrap();
+        place.live().output().reserve();
+        drop(place);
+        assert!(calls.live(&key("a")).is_none());
+        assert!(calls.output(&key("a")).unwrap().follow(StreamName::Stdout).is_some());
+        tokio::time::sleep(RESERVATION * 2).await;
+        assert!(calls.output(&key("a")).is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! What every request needs: the policy, the ledger, the launcher, the live calls, the clocks, and who we are.
+//!
+//! Immutable after the start, shared by all tasks. Does not: do anything by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcell_ledger::{Blobs, Header, Ledger, LedgerError, Reader};
+use toolcell_policy::{Policy, Principal};
+use toolcell_receipts::statement::Executor;
+use toolcell_types::signing::SignerStatus;
+use toolcell_types::{ControlId, ErrorCode, Problem};
+
+use crate::UnavailableControl;
+use crate::calls::Calls;
+use crate::clock::{Clock, micros};
+use crate::launcher::Launcher;
+
+/// Shared by all tasks.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    /// Which tools there are, and for whom.
+    pub(crate) policy: Policy,
+    /// The log of calls.
+    pub(crate) log: Log,
+    /// Kept output.
+    pub(crate) blobs: Arc<Blobs>,
+    /// Where cells come from.
+    pub(crate) launcher: Arc<Launcher>,
+    /// What is not over.
+    pub(crate) calls: Arc<Calls>,
+    /// What time it is.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Who we are, as it stands in receipts.
+    pub(crate) executor: Executor,
+    /// Who we are, as a client is told.
+    pub(crate) about: About,
+    /// Which users are operators.
+    pub(crate) operator_uids: Vec<u32>,
+    /// Controls that may be missing.
+    pub(crate) accept_unavailable: Vec<ControlId>,
+    /// Controls that are known to be missing.
+    pub(crate) unavailable: Vec<UnavailableControl>,
+}
+
+/// What a client is told about this daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    /// Version of the program.
+    pub(crate) version: String,
+    /// Digest of the program, as it was given.
+    pub(crate) build: String,
+    /// After how much quiet it ends by itself.
+    pub(crate) idle_exit: Option<Duration>,
+}
+
+/// The ledger, for as far as it may be used.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// Appends; or why nothing is appended.
+    pub(crate) writer: Result<Ledger, LedgerError>,
+    /// Reads.
+    pub(crate) reader: Arc<Reader>,
+    /// The signer's key and memory, as of the start.
+    pub(crate) signer: SignerStatus,
+}
+
+impl Daemon {
+    /// The ledger, to append to.
+    ///
+    /// # Errors
+    /// `LEDGER_INVALID`, with the first bad index or the failure that stopped it.
+    pub(crate) fn ledger(&self) -> Result<&Ledger, Problem> {
+        let ledger = self.log.writer.as_ref().map_err(ledger_problem)?;
+        match ledger.stopped() {
+            Some(cause) => Err(ledger_problem(&cause)),
+            None => Ok(ledger),
+        }
+    }
+
+    /// Whether calls can be taken.
+    pub(crate) fn is_ledger_valid(&self) -> bool {
+        self.log.writer.as_ref().is_ok_and(|ledger| ledger.stopped().is_none())
+    }
+
+    /// Runs a read on a thread where waiting is allowed.
+    ///
+    /// # Errors
+    /// `LEDGER_INVALID` if the database failed.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let reader = Arc::clone(&self.log.reader);
+        let done = tokio::task::spawn_blocking(move || read(&reader)).await;
+        match done {
+            Ok(result) => result.map_err(|error| ledger_problem(&error)),
+            Err(error) => Err(fault("a read of the ledger did not end", &error)),
+        }
+    }
+
+    /// The header of an entry that somebody asked for.
+    pub(crate) fn header_of(&self, principal: &Principal) -> Header {
+        self.header(principal.id.clone(), principal.role.as_str())
+    }
+
+    /// The header of an entry that the daemon writes by itself.
+    pub(crate) fn own_header(&self) -> Header {
+        self.header(self.executor.instance.clone(), "executor")
+    }
+
+    fn header(&self, actor: String, role: &str) -> Header {
+        Header {
+            actor,
+            role: role.to_owned(),
+            wall_us: self.clock.wall().0,
+            boot_us: Some(micros(self.clock.since_boot())),
+            boot_id: self.executor.boot_id.clone(),
+        }
+    }
+}
+
+/// A ledger error as a refusal. What it says is meant for operators and holds nothing of anybody's call but its name.
+pub(crate) fn ledger_problem(error: &LedgerError) -> Problem {
+    let mut detail = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        detail = format!("{detail}: {next}");
+        cause = next.source();
+    }
+    // Errors of our own closures have no code; the entry was not written, so that the ledger's code is the nearest.
+    Problem::new(error.code().unwrap_or(ErrorCode::LedgerInvalid), detail, error.remedy())
+}
+
+/// A fault of ours as a refusal: the cause goes to the log, once, here.
+pub(crate) fn fault(what: &'static str, cause: &(dyn std::error::Error + 'static)) -> Problem {
+    tracing::error!(error = cause, "{what}");
+    Problem::new(ErrorCode::LedgerInvalid, format!("{what}; the daemon's log says why"), "report this with the log")
+}

@@ -1,0 +1,71 @@
+//! One task per pipe: from the descriptor into what is kept.
+//!
+//! Guarantees: ends with the pipe, or a bounded time after the attempt; reads nothing while a reader is behind by more
+//! than the window, or while the output limit is exceeded and the tree not yet dead. Does not: decide what to kill.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::task::JoinHandle;
+
+use super::{Output, StreamName, WINDOW_BYTES};
+
+/// A running task.
+#[derive(Debug)]
+pub(super) struct Pump {
+    name: StreamName,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+/// Reads the pipe from now on.
+pub(super) fn start(output: Arc<Output>, name: StreamName, pipe: OwnedFd) -> std::io::Result<Pump> {
+    let pipe = Receiver::from_owned_fd(pipe)?;
+    Ok(Pump { name, task: tokio::spawn(pump(output, name, pipe)) })
+}
+
+async fn pump(output: Arc<Output>, name: StreamName, mut pipe: Receiver) -> std::io::Result<()> {
+    let stream = output.stream(name);
+    let mut chunk = vec![0_u8; WINDOW_BYTES];
+    loop {
+        if output.is_over_limit() {
+            output.ended.cancelled().await;
+        }
+        let length = pipe.read(&mut chunk).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        output.count(u64::try_from(length).unwrap_or(u64::MAX));
+        let bytes = chunk.get(..length).unwrap_or(&chunk);
+        loop {
+            // Made before the try, so that no notification is lost between the two.
+            let read = stream.read.notified();
+            if stream.append(bytes, output.ended.is_cancelled()) {
+                break;
+            }
+            tokio::select! {
+                () = read => {}
+                () = output.ended.cancelled() => {}
+            }
+        }
+    }
+}
+
+impl Pump {
+    /// Waits for the end of the pipe, but not for ever.
+    pub(super) async fn finish(mut self, patience: Duration) {
+        match tokio::time::timeout(patience, &mut self.task).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(stream = self.name.as_str(), %error, "an output pipe could not be read to its end");
+            }
+            Ok(Err(error)) => tracing::error!(stream = self.name.as_str(), %error, "an output reader failed"),
+            Err(_elapsed) => {
+                self.task.abort();
+                tracing::warn!(stream = self.name.as_str(), "an output pipe stayed open after the end of its cell");
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! One call, from its bytes to its answer, top to bottom. Each step takes a value and gives the next one.
+//!
+//! Runs in a task of its own, detached from the client's connection: a client that leaves changes nothing, the call runs
+//! on and its answer can be fetched.
+
+use std::sync::Arc;
+
+use toolcell_types::{Problem, RunningCall};
+
+use crate::daemon::Daemon;
+use crate::decode::{Prefer, RawCall};
+use crate::gate::Gated;
+use crate::intent::Intended;
+use crate::outcome::AnswerBytes;
+use crate::{cell, decode, effect, gate, identify, intent, outcome, plan, verdict};
+
+/// What the controller gets, if it is no refusal.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The call is over.
+    Answer(AnswerBytes),
+    /// The call was over before.
+    Replayed(AnswerBytes),
+    /// The call has begun.
+    Running(RunningCall),
+}
+
+/// Takes a request to its reply.
+///
+/// # Errors
+/// The refusal; or, after the intent, a fault that kept the outcome from being written.
+pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, Problem> {
+    let decoded = decode::decode(raw)?;
+    let identified = identify::identify(decoded, &daemon.operator_uids);
+    let admitted = match gate::admit(&daemon, identified).await? {
+        Gated::Replay(answer) => return Ok(Reply::Replayed(answer)),
+        Gated::Admitted(admitted) => *admitted,
+    };
+    let intended = intent::sign(&daemon, admitted).await?;
+    match intended.prefer() {
+        Prefer::Wait => execute(&daemon, intended).await.map(Reply::Answer),
+        Prefer::RespondAsync { .. } => {
+            let running = intended.running().clone();
+            // The task's end is in the ledger; its faults are in the log.
+            drop(tokio::spawn(async move { execute(&daemon, intended).await }));
+            Ok(Reply::Running(running))
+        }
+    }
+}
+
+/// From the signed intent to the signed outcome.
+async fn execute(daemon: &Daemon, intended: Intended) -> Result<AnswerBytes, Problem> {
+    let planned = plan::make(daemon, intended);
+    let ended = cell::run(daemon, planned).await?;
+    let judged = verdict::judge(ended);
+    let settled = effect::attest(judged);
+    outcome::sign(daemon, settled).await
+}

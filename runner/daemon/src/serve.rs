@@ -1,0 +1,233 @@
+//! Accepting connections and answering on them, within bounds.
+//!
+//! Guarantees: a connection whose credentials the kernel does not tell is closed unread; at most [`CONNECTIONS_MAX`] are
+//! open, and at most [`PER_USER_MAX`] of one user, so that no user can lock the others out; a request head has to come
+//! within [`HEAD_PATIENCE`], which also ends idle connections. Does not: know what a request means.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower_service::Service as _;
+
+use crate::calls::Calls;
+use crate::identify::Peer;
+
+/// Most open connections: 64 live calls with two followers each, and room for everything else.
+const CONNECTIONS_MAX: usize = 512;
+/// Most open connections of one user.
+const PER_USER_MAX: usize = 256;
+/// How long a request head may take, and how long a connection may wait for its next request.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// Most bytes of a request head.
+const HEAD_MAX_BYTES: usize = 64 * 1024;
+/// Most header lines.
+const HEADERS_MAX: usize = 64;
+/// After an accept that failed (for want of descriptors, say).
+const BREATHER: Duration = Duration::from_millis(50);
+/// How often quiet is looked for.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Why accepting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// Somebody asked for it.
+    Asked,
+    /// Nobody came, and no call was live, for the time that was given.
+    Idle,
+}
+
+/// What the connections share.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    router: Router,
+    calls: Arc<Calls>,
+    open: Arc<Mutex<HashMap<u32, usize>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Server {
+    /// A server for these paths; it stops when `stop` says so.
+    pub(crate) fn new(router: Router, calls: Arc<Calls>, stop: CancellationToken) -> Self {
+        Self { router, calls, open: Arc::default(), tasks: TaskTracker::new(), stop }
+    }
+
+    /// Accepts until asked to stop, or until it was quiet for `idle_exit`.
+    pub(crate) async fn accept(&self, listener: UnixListener, idle_exit: Option<Duration>) -> Stopped {
+        let mut quiet_since = tokio::time::Instant::now();
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Stopped::Asked,
+                accepted = listener.accept() => {
+                    quiet_since = tokio::time::Instant::now();
+                    match accepted {
+                        Ok((stream, _address)) => self.open(stream),
+                        Err(error) => {
+                            tracing::warn!(%error, "a connection could not be accepted");
+                            tokio::time::sleep(BREATHER).await;
+                        }
+                    }
+                }
+                _ = ticks.tick() => {
+                    if self.calls.live_count() > 0 || !self.tasks.is_empty() {
+                        quiet_since = tokio::time::Instant::now();
+                    }
+                    if idle_exit.is_some_and(|most| quiet_since.elapsed() >= most) {
+                        return Stopped::Idle;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until every connection has had its last reply, but not for ever.
+    pub(crate) async fn drain(&self, patience: Duration) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
+            tracing::warn!(open = self.tasks.len(), "connections are closed before their time");
+        }
+    }
+
+    fn open(&self, stream: UnixStream) {
+        let peer = match Peer::of(&stream) {
+            Ok(peer) => Arc::new(peer),
+            Err(error) => {
+                tracing::warn!(%error, "a connection without credentials is closed");
+                return;
+            }
+        };
+        let Some(seat) = Seat::take(&self.open, peer.uid) else {
+            tracing::warn!(uid = peer.uid, "too many connections, the newest is closed");
+            turn_away(&stream);
+            return;
+        };
+        let (router, stop) = (self.router.clone(), self.stop.clone());
+        drop(self.tasks.spawn(async move {
+            converse(stream, (router, peer), stop).await;
+            drop(seat);
+        }));
+    }
+}
+
+/// One connection, to its end.
+async fn converse(stream: UnixStream, (router, peer): (Router, Arc<Peer>), stop: CancellationToken) {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&peer));
+        // A router is always ready (Service::poll_ready of axum 0.8).
+        let mut router = router.clone();
+        async move { Ok::<Response<Body>, Infallible>(infallible(router.call(request).await)) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(HEAD_MAX_BYTES)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // A client that left, or spoke no HTTP: its own affair.
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+fn infallible(result: Result<Response<Body>, Infallible>) -> Response<Body> {
+    match result {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+/// A place among the open connections. Dropping it gives it back.
+struct Seat {
+    open: Arc<Mutex<HashMap<u32, usize>>>,
+    uid: u32,
+}
+
+impl Seat {
+    fn take(open: &Arc<Mutex<HashMap<u32, usize>>>, uid: u32) -> Option<Self> {
+        let mut counts = open.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = counts.values().sum();
+        let own = counts.entry(uid).or_insert(0);
+        if all >= CONNECTIONS_MAX || *own >= PER_USER_MAX {
+            return None;
+        }
+        *own += 1;
+        drop(counts);
+        Some(Self { open: Arc::clone(open), uid })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut counts = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(&self.uid) {
+            Some(count) if *count > 1 => *count -= 1,
+            _last => drop(counts.remove(&self.uid)),
+        }
+    }
+}
+
+/// One refusal without reading: a client that waits for it gets it, one that does not is not waited for.
+fn turn_away(stream: &UnixStream) {
+    use toolcell_types::{ErrorCode, Problem};
+    let remedy = "close connections that are not needed, then send it again";
+    let problem = Problem::new(ErrorCode::QueueFull, "too many connections are open", remedy);
+    let body = serde_json::to_string(&problem).unwrap_or_default();
+    let reply = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    if let Err(error) = stream.try_write(reply.as_bytes()) {
+        tracing::debug!(%error, "a connection that was turned away did not hear so");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_cannot_take_every_seat_and_seats_come_back() {
+        let open = Arc::default();
+        let mut seats: Vec<_> = (0..PER_USER_MAX).map(|_| Seat::take(&open, 1).unwrap()).collect();
+        assert!(Seat::take(&open, 1).is_none());
+        assert!(Seat::take(&open, 2).is_some());
+        seats.pop();
+        assert!(Seat::take(&open, 1).is_some());
+        drop(seats);
+        assert!(open.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_server_ends_by_itself_only_if_it_was_told_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let bind = |name: &str| UnixListener::bind(directory.path().join(name)).unwrap();
+        let server = Server::new(Router::new(), Arc::default(), CancellationToken::new());
+        assert_eq!(server.accept(bind("a"), Some(Duration::from_secs(60))).await, Stopped::Idle);
+        let never = tokio::time::timeout(Duration::from_secs(6000), server.accept(bind("b"), None)).await;
+        assert!(never.is_err());
+    }
+}
