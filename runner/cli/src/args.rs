@@ -12,7 +12,7 @@ use toolcell_types::{CallId, ControlId};
 
 pub(crate) use cell::{CallArgs, CellArgs, RunArgs};
 pub(crate) use parts::{DaemonArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs};
-pub(crate) use values::{EnvArg, MountArg, mode as socket_mode};
+pub(crate) use values::{EnvArg, MountArg, cgroup_parent, mode as socket_mode};
 
 use crate::exit;
 

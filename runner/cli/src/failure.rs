@@ -1,6 +1,7 @@
 //! Why a command did not do what it was asked: the text, the way on, and the code it ends with.
 
 use toolcell_client::ClientError;
+use toolcell_types::CallId;
 
 use crate::exit::Exit;
 use crate::reach::Reached;
@@ -47,11 +48,22 @@ impl Failure {
         Self { exit, error: error.into(), hint, problem }
     }
 
-    /// The same failure, which names the log of a daemon that went away.
+    /// The same failure, which tells what became of the daemon.
     pub(crate) fn with_log(mut self, reached: &Reached) -> Self {
         if let (None, Some(log)) = (&self.problem, reached.log()) {
-            let hint = self.hint.unwrap_or_default();
-            self.hint = Some(format!("{hint} (the log is {})", log.display()));
+            self.hint = Some(format!("look at the daemon's log, {}", log.display()));
+        }
+        self
+    }
+
+    /// The same failure, which tells how to find out what became of a call that may have been submitted.
+    pub(crate) fn about(mut self, call: &CallId, reached: &Reached) -> Self {
+        let was_sent = !matches!(self.error.downcast_ref(), Some(ClientError::Connect { .. }));
+        if self.problem.is_none() && was_sent {
+            let socket = reached.named().map(|path| format!(" --socket {}", path.display())).unwrap_or_default();
+            let log =
+                reached.log().map(|path| format!(" (the daemon's log is {})", path.display())).unwrap_or_default();
+            self.hint = Some(format!("if it was submitted, this tells its end: toolcell calls {call}{socket}{log}"));
         }
         self
     }
@@ -62,5 +74,42 @@ impl Failure {
             self.exit = Exit::RunnerFault;
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolcell_types::{ErrorCode, Problem};
+
+    fn refused(code: ErrorCode) -> ClientError {
+        let problem = Problem::new(code, "no", "ask for less");
+        ClientError::Refused { problem: Box::new(problem), body: bytes::Bytes::from_static(b"{}") }
+    }
+
+    #[test]
+    fn a_refusal_ends_run_with_126_and_others_by_its_code() {
+        assert_eq!(Failure::of_run(refused(ErrorCode::InvalidRequest)).exit.code(), 126);
+        assert_eq!(Failure::of_client(refused(ErrorCode::InvalidRequest)).exit.code(), 2);
+        assert_eq!(Failure::of_client(refused(ErrorCode::OutcomeUnknown)).exit.code(), 3);
+        assert_eq!(Failure::of_client(refused(ErrorCode::UnknownTool)).exit.code(), 1);
+        assert_eq!(Failure::of_run(refused(ErrorCode::UnknownTool)).hint.as_deref(), Some("ask for less"));
+    }
+
+    #[test]
+    fn without_an_answer_run_ends_with_125() {
+        let silent = || ClientError::Silent { doing: "asking", seconds: 1 };
+        assert_eq!(Failure::of_run(silent()).exit.code(), 125);
+        assert_eq!(Failure::of_client(silent()).in_run().exit.code(), 125);
+        assert_eq!(Failure::of_client(silent()).exit.code(), 1);
+    }
+
+    #[test]
+    fn in_run_a_wrong_command_line_is_125_and_a_refusal_stays_one() {
+        let failure = |exit| Failure::plain(exit, anyhow::anyhow!("x")).in_run().exit.code();
+        assert_eq!(failure(Exit::Usage), 125);
+        assert_eq!(failure(Exit::Failed), 125);
+        assert_eq!(failure(Exit::Refused), 126);
+        assert_eq!(failure(Exit::BrokenPipe), 141);
     }
 }

@@ -68,26 +68,82 @@ pub(crate) async fn cancel(client: &Client, call: &CallId) -> Result<CallStatus,
     }
 }
 
+/// Those of the three that whoever started us did not have ignored, as nohup(1) and shells in the background do.
 struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
     fn listen() -> io::Result<Self> {
+        let ignored = ignored(&std::fs::read_to_string("/proc/self/status")?);
+        let listen = |kind: SignalKind| {
+            let is_ignored = u32::try_from(kind.as_raw_value() - 1).is_ok_and(|bit| ignored >> bit & 1 == 1);
+            if is_ignored { Ok(None) } else { signal(kind).map(Some) }
+        };
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
         })
     }
 
     async fn next(&mut self) {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
+            () = one(&mut self.interrupt) => {}
+            () = one(&mut self.terminate) => {}
+            () = one(&mut self.hang_up) => {}
         }
+    }
+}
+
+async fn one(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The set of ignored signals, bit n − 1 for signal n (proc(5), SigIgn). A status without it ignores none.
+fn ignored(status: &str) -> u64 {
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_were_ignored_stay_ignored() {
+        let status = "Name:\ttoolcell\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001003\n";
+        assert_eq!(ignored(status), 0x1003, "SIGHUP, SIGINT and SIGPIPE");
+        assert_eq!(ignored(""), 0);
+    }
+
+    #[tokio::test]
+    async fn a_signal_cancels_the_work_s_call_and_the_next_gives_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let client = Client::new(folder.path().join("nobody"));
+        let call = CallId::new("c").unwrap();
+        let pid = rustix::process::getpid();
+        let work = async {
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        assert!(matches!(cancelling(&client, &call, work).await.unwrap(), Waited::GivenUp));
+    }
+
+    #[tokio::test]
+    async fn work_that_ends_by_itself_is_done() {
+        let client = Client::new("/nowhere");
+        let call = CallId::new("c").unwrap();
+        assert!(matches!(cancelling(&client, &call, async { 7 }).await.unwrap(), Waited::Done(7)));
     }
 }

@@ -56,9 +56,9 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Keys(KeysCommand::Show(args)) => asking(commands::keys::show(&args)),
         Command::Verify(args) => commands::verify::verify(&args),
         Command::Serve(args) => Err(serve::serve(&args)),
-        Command::Signer(args) => part(parts::signer(&args)),
-        Command::Daemon(args) => part(parts::daemon(&args)),
-        Command::Launcher(args) => part(parts::launcher(&args)),
+        Command::Signer(args) => parts::signer(&args),
+        Command::Daemon(args) => parts::daemon(&args),
+        Command::Launcher(args) => parts::launcher(&args),
     }
 }
 
@@ -70,13 +70,6 @@ fn asking(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Fai
     // A write to an output that nobody reads must not hold up our end.
     runtime.shutdown_background();
     done
-}
-
-fn part(ended: anyhow::Result<()>) -> Result<Exit, Failure> {
-    match ended {
-        Ok(()) => Ok(Exit::Ok),
-        Err(error) => Err(Failure::plain(Exit::Failed, error)),
-    }
 }
 
 /// Help that was asked for is no mistake. A mistake in `run` must not look like the program's own exit code.

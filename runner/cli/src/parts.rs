@@ -1,39 +1,90 @@
 //! The three parts that `serve` starts: each takes over its fixed descriptors and hands them to its crate.
 
-use std::os::fd::OwnedFd;
+use std::ffi::CStr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::fs::{Mode, OFlags};
 use toolcell_sys::{RootBind, become_user, inherited_fd, private_root};
 
-use crate::args::{DaemonArgs, LauncherArgs, SignerArgs};
+use crate::args::{DaemonArgs, LauncherArgs, LogFormat, SignerArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::logs;
 
 /// The part with the key: an empty root with its one folder, no privilege, no network.
-pub(crate) fn signer(args: &SignerArgs) -> anyhow::Result<()> {
-    enter(args.log_format, c"toolcell-signer")?;
-    let socket = taken(3)?;
-    let folder = taken(4)?;
-    let bind = RootBind { source: std::os::fd::AsFd::as_fd(&folder), at: "signer", read_only: false };
-    private_root(&[bind]).context("cannot enter a root of its own")?;
-    // The old descriptor leads into the old mount tree; the new one cannot leave the new root.
+pub(crate) fn signer(args: &SignerArgs) -> Result<Exit, Failure> {
+    logs::begin(args.log_format).map_err(fault)?;
+    enter(c"toolcell-signer").map_err(fault)?;
+    let config = seal(args).map_err(fault)?;
+    toolcell_signer::run(config).map_err(|error| {
+        let remedy = error.remedy();
+        Failure::new(Exit::Failed, error, remedy)
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Gives up everything but the one folder and the socket.
+fn seal(args: &SignerArgs) -> anyhow::Result<toolcell_signer::SignerConfig> {
+    let (socket, folder) = (taken(3)?, taken(4)?);
+    private_root(&[RootBind { source: folder.as_fd(), at: "signer", read_only: false }])
+        .context("cannot enter a root of its own")?;
+    // The descriptor from before leads into the host's mounts; one opened in the new root cannot leave it.
     drop(folder);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let state = rustix::fs::open("/signer", flags, Mode::empty()).context("cannot open its folder")?;
     become_user(args.uid, args.gid)?;
-    toolcell_signer::run(toolcell_signer::SignerConfig { state, socket })?;
-    Ok(())
+    Ok(toolcell_signer::SignerConfig { state, socket })
+}
+
+/// The part that speaks HTTP. It gives up its privilege itself, once it has read the policy.
+pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
+    enter(c"toolcell-daemon").map_err(fault)?;
+    let [listener, launcher, signer, state, ready] = [3, 4, 5, 6, 7].map(taken);
+    let config = toolcell_daemon::DaemonConfig {
+        listener: listener.map_err(fault)?,
+        launcher: launcher.map_err(fault)?,
+        signer: signer.map_err(fault)?,
+        state: state.map_err(fault)?,
+        ready: ready.map_err(fault)?,
+        policy: args.has_policy.then(|| taken(8)).transpose().map_err(fault)?,
+        uid: args.uid,
+        gid: args.gid,
+        operator_uids: vec![args.operator_uid],
+        instance: args.instance.clone(),
+        build: args.build.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        idle_exit: args.idle_exit.map(Duration::from_secs),
+        accept_unavailable: args.accept_unavailable.clone(),
+        // The launcher finds out while it builds a cell, and says which and why.
+        unavailable: Vec::new(),
+        // `serve` does not come so far before it has seen them gone.
+        leftovers_gone: true,
+        socket_path: args.socket.clone(),
+        log_format: match args.log_format {
+            LogFormat::Human => toolcell_daemon::LogFormat::Human,
+            LogFormat::Json => toolcell_daemon::LogFormat::Json,
+        },
+    };
+    toolcell_daemon::run(config).map_err(|error| {
+        let remedy = error.remedy();
+        Failure::new(Exit::Failed, error, remedy)
+    })?;
+    Ok(Exit::Ok)
 }
 
 /// The part that builds cells, and whose end is the end of all.
-pub(crate) fn launcher(args: &LauncherArgs) -> anyhow::Result<()> {
-    logs::begin(args.log_format)?;
-    name(c"toolcell-launch")?;
+pub(crate) fn launcher(args: &LauncherArgs) -> Result<Exit, Failure> {
+    logs::begin(args.log_format).map_err(fault)?;
+    name(c"toolcell-launch").map_err(fault)?;
+    let descriptors = [3, 4, 5, 6, 7].map(taken);
+    let [daemon, daemon_pidfd, signer_pidfd, state, ids] = descriptors;
     let config = toolcell_cell::LauncherConfig {
-        daemon: taken(3)?,
-        daemon_pidfd: taken(4)?,
-        signer_pidfd: taken(5)?,
-        locks: vec![taken(6)?, taken(7)?],
+        daemon: daemon.map_err(fault)?,
+        daemon_pidfd: daemon_pidfd.map_err(fault)?,
+        signer_pidfd: signer_pidfd.map_err(fault)?,
+        locks: vec![state.map_err(fault)?, ids.map_err(fault)?],
         uid_base: args.uid_base,
         instance: args.instance.clone(),
         cgroup_parent: args.cgroup_parent.clone(),
@@ -41,29 +92,30 @@ pub(crate) fn launcher(args: &LauncherArgs) -> anyhow::Result<()> {
         unlink: args.unlink.clone(),
         runtime_dir: args.runtime_dir.clone(),
     };
-    toolcell_cell::run(config)?;
-    Ok(())
+    toolcell_cell::run(config).map_err(|error| {
+        let remedy = error.remedy();
+        Failure::new(Exit::Failed, error, remedy)
+    })?;
+    Ok(Exit::Ok)
 }
 
 /// A session of its own: Ctrl-C in a terminal reaches the launcher alone, which ends the others in order.
-fn enter(format: crate::args::LogFormat, process: &std::ffi::CStr) -> anyhow::Result<()> {
-    logs::begin(format)?;
+fn enter(process: &CStr) -> anyhow::Result<()> {
     rustix::process::setsid().context("cannot leave the session")?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
     name(process)
 }
 
-/// What ps shows as the command's name; the program itself is called "exe" after an exec of /proc/self/exe.
-fn name(process: &std::ffi::CStr) -> anyhow::Result<()> {
+/// What ps shows as the command's name; after an exec of /proc/self/exe it would be "exe".
+fn name(process: &CStr) -> anyhow::Result<()> {
     rustix::thread::set_name(process).context("cannot name the process")
 }
 
 fn taken(number: i32) -> anyhow::Result<OwnedFd> {
-    inherited_fd(number)
-        .with_context(|| format!("descriptor {number} is not there: this part is started by `toolcell serve`"))
+    let taken = inherited_fd(number);
+    taken.with_context(|| format!("descriptor {number} is not there: `toolcell serve` starts this part"))
 }
 
-/// The part that speaks HTTP.
-pub(crate) fn daemon(_args: &DaemonArgs) -> anyhow::Result<()> {
-    anyhow::bail!("not linked")
+fn fault(error: anyhow::Error) -> Failure {
+    Failure::plain(Exit::Failed, error)
 }

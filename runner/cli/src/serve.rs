@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -35,11 +36,15 @@ use crate::{build_digest, render};
 
 /// The daemon and the signer have the first two ids of the range.
 const SIGNER_OFFSET: u32 = 1;
+/// An ending instance lets go of its lock a moment after its socket is gone.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves until it is told to end. Returns only on failure, as the launcher takes over this process.
 pub(crate) fn serve(args: &ServeArgs) -> Failure {
     match prepare(args) {
         Ok(never) => match never {},
+        // The part has said itself why, and what to do.
+        Err(error @ ServeError::NotReady { .. }) => Failure::plain(Exit::Failed, error),
         Err(error) => {
             let remedy = error.remedy();
             Failure::new(Exit::Failed, error, remedy)
@@ -61,7 +66,7 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
 
-    let state = State::open(&settings.state)?;
+    let state = State::open(&settings.state, LOCK_PATIENCE)?;
     let instance = state.instance()?;
     listener::make_folder(&settings.runtime)?;
     let ids = ids::lock(&settings.runtime.join("uids"), settings.uid_base)?;
@@ -97,7 +102,10 @@ impl Held {
         })
     }
 
+    /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
     fn give_and_listen(&self) -> Result<OwnedFd, ServeError> {
+        toolcell_cell::sweep(self.settings.cgroup_parent.as_deref(), &self.instance)
+            .map_err(|source| ServeError::Leftovers { source })?;
         self.state.hand_over(Owners { daemon: self.ids.base, signer: self.ids.base + SIGNER_OFFSET })?;
         listener::listen(&self.settings.socket, self.settings.socket_mode)
     }

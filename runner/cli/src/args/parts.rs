@@ -61,7 +61,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(65_536..))]
     pub(crate) uid_base: Option<u32>,
     /// Group below which cells get theirs, at each cgroup root [default: /toolcell]
-    #[arg(long, value_name = "PATH", value_parser = values::inside)]
+    #[arg(long, value_name = "PATH", value_parser = values::cgroup_parent)]
     pub(crate) cgroup_parent: Option<String>,
     /// Who may connect: the mode of the socket, octal [default: 0600]
     #[arg(long, value_name = "MODE", value_parser = values::mode)]
@@ -113,6 +113,8 @@ pub(crate) struct DaemonArgs {
     pub(crate) accept_unavailable: Vec<ControlId>,
     #[arg(long)]
     pub(crate) has_policy: bool,
+    #[arg(long)]
+    pub(crate) socket: PathBuf,
     #[arg(long)]
     pub(crate) log_format: LogFormat,
 }

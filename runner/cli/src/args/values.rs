@@ -47,6 +47,9 @@ pub(crate) enum BadValue {
     /// A number of seconds.
     #[error("expected a whole number of seconds from 1 to 86400")]
     Seconds,
+    /// A place for cgroups.
+    #[error("expected a path below the cgroup roots, like /labs, without . or ..")]
+    CgroupParent,
     /// A working directory.
     #[error("expected an absolute path inside the cell, like /tmp")]
     Inside,
@@ -93,6 +96,13 @@ pub(crate) fn read_only(text: &str) -> Result<MountArg, BadValue> {
 /// `-w`
 pub(crate) fn inside(text: &str) -> Result<String, BadValue> {
     if text.starts_with('/') { Ok(text.to_owned()) } else { Err(BadValue::Inside) }
+}
+
+/// `--cgroup-parent`, relative to each cgroup root.
+pub(crate) fn cgroup_parent(text: &str) -> Result<String, BadValue> {
+    let path = text.strip_prefix('/').unwrap_or(text);
+    let is_plain = |name: &str| !name.is_empty() && name != "." && name != "..";
+    if path.split('/').all(is_plain) { Ok(path.to_owned()) } else { Err(BadValue::CgroupParent) }
 }
 
 /// `--network`
@@ -167,6 +177,15 @@ mod tests {
         assert_eq!(mode("666"), Ok(0o666));
         for bad in ["", "0", "0777", "0066", "600x", "00600", "+600", "0689"] {
             assert_eq!(mode(bad), Err(BadValue::Mode), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_cgroup_parent_stays_below_the_roots() {
+        assert_eq!(cgroup_parent("/labs/a").as_deref(), Ok("labs/a"));
+        assert_eq!(cgroup_parent("labs").as_deref(), Ok("labs"));
+        for bad in ["", "/", "//etc", "/labs/", "../x", "/labs/..", "/./x"] {
+            assert_eq!(cgroup_parent(bad), Err(BadValue::CgroupParent), "{bad}");
         }
     }
 

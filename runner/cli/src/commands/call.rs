@@ -23,7 +23,7 @@ pub(crate) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
         render::say(&format!("call {id} is being cancelled; its end is shown by: toolcell calls {id}"));
         return Ok(Exit::Failed);
     };
-    let reply = reply.map_err(|error| Failure::of_client(error).with_log(&reached))?;
+    let reply = reply.map_err(|error| Failure::of_client(error).about(&id, &reached))?;
     if args.cell.json {
         submission.tell(&reply, reached.named())?;
         render::json(&reply.body)?;

@@ -1,5 +1,6 @@
 //! `toolcell run`: a program in a cell, its output as it is written, one line at the end.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,7 +35,7 @@ async fn whole(submission: Submission, reached: &Reached) -> Result<Exit, Failur
     let Waited::Done(reply) = cancelling(client, &call, client.call(body)).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let reply = reply.map_err(|error| Failure::of_run(error).with_log(reached))?;
+    let reply = reply.map_err(|error| Failure::of_run(error).about(&call, reached))?;
     submission.tell(&reply, reached.named())?;
     render::json(&reply.body)?;
     Ok(Exit::of_run(&reply.answer.verdict))
@@ -48,19 +49,19 @@ async fn live(submission: Submission, reached: &Reached) -> Result<Exit, Failure
     let Waited::Done(ended) = cancelling(client, &call, follow(client, &call, body)).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let ended = ended.map_err(|error| Failure::of_run(error).with_log(reached))?;
+    let ended = ended.map_err(|error| Failure::of_run(error).about(&call, reached))?;
     if ended.is_mid_line {
         render::err(b"\n");
     }
-    let mut exit = Exit::of_run(&ended.reply.answer.verdict);
     if ended.is_replay_only {
         Submission::replay_output(&ended.reply)?;
     }
-    if ended.is_stdout_closed {
-        exit = Exit::BrokenPipe;
-    }
     submission.tell(&ended.reply, reached.named())?;
-    Ok(exit)
+    Ok(match ended.passed {
+        Passed::Whole => Exit::of_run(&ended.reply.answer.verdict),
+        Passed::Closed => Exit::BrokenPipe,
+        Passed::Failed => Exit::RunnerFault,
+    })
 }
 
 fn no_signals(source: std::io::Error) -> Failure {
@@ -77,31 +78,34 @@ struct Ended {
     reply: CallReply,
     /// Nothing was followed, as the answer was there already.
     is_replay_only: bool,
-    is_stdout_closed: bool,
+    /// How passing on the worse of both streams ended.
+    passed: Passed,
     is_mid_line: bool,
 }
 
 async fn follow(client: &Client, call: &CallId, body: Bytes) -> Result<Ended, ClientError> {
     if let CallStatus::Over(reply) = client.submit(body).await? {
-        return Ok(Ended { reply, is_replay_only: true, is_stdout_closed: false, is_mid_line: false });
+        return Ok(Ended { reply, is_replay_only: true, passed: Passed::Whole, is_mid_line: false });
     }
     let (mut stdout, mut stderr) = (Sink::new(Stream::Stdout), Sink::new(Stream::Stderr));
-    let (out, _err) = tokio::try_join!(
+    let (out, err) = tokio::try_join!(
         pass_on(client, call, Stream::Stdout, &mut stdout),
         pass_on(client, call, Stream::Stderr, &mut stderr),
     )?;
     let reply = wait_for_end(client, call).await?;
     let is_mid_line = stdout.is_mid_line() || stderr.is_mid_line();
-    Ok(Ended { reply, is_replay_only: false, is_stdout_closed: out == Passed::Closed, is_mid_line })
+    Ok(Ended { reply, is_replay_only: false, passed: out.max(err), is_mid_line })
 }
 
 /// How passing on a stream ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Passed {
     /// All of it was written.
     Whole,
     /// Our own end was closed.
     Closed,
+    /// Our own end takes nothing more, as on a full disk.
+    Failed,
 }
 
 /// A program whose reader is gone would die of SIGPIPE outside; here its call is cancelled. A closed standard error
@@ -109,10 +113,14 @@ enum Passed {
 async fn pass_on(client: &Client, call: &CallId, stream: Stream, sink: &mut Sink) -> Result<Passed, ClientError> {
     let mut pieces = client.follow(call, stream).await?;
     while let Some(piece) = pieces.next().await? {
-        if sink.write(&piece).await.is_err() {
+        if let Err(error) = sink.write(&piece).await {
             drop(pieces);
             interrupt::cancel(client, call).await?;
-            return Ok(Passed::Closed);
+            if error.kind() == ErrorKind::BrokenPipe {
+                return Ok(Passed::Closed);
+            }
+            render::say(&format!("cannot write to {}: {error}", stream.as_str()));
+            return Ok(Passed::Failed);
         }
     }
     Ok(Passed::Whole)

@@ -61,6 +61,12 @@ pub(crate) enum ServeError {
         /// Where the search began.
         from: u32,
     },
+    /// Cgroups cannot be used, or processes of an earlier start cannot be killed.
+    #[error("what an earlier start left in its cgroups cannot be removed")]
+    Leftovers {
+        /// Why.
+        source: toolcell_cell::CgroupError,
+    },
     /// A part could not be started.
     #[error("cannot start the {part}")]
     Start {
@@ -106,6 +112,9 @@ impl ServeError {
             Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
             Self::InUse { .. } => "end the other one, or give this one a --state and a --socket of its own".to_owned(),
             Self::NoIds { .. } => "end another instance, or name another range with --uid-base".to_owned(),
+            Self::Leftovers { .. } => {
+                "mount the v1 controllers memory, pids, cpu, cpuacct and freezer, writable for root".to_owned()
+            }
             Self::Start { .. } | Self::Call { .. } => {
                 "look at the limits of this machine: processes, memory, seccomp of a container".to_owned()
             }
@@ -146,6 +155,7 @@ mod tests {
             ServeError::Unsafe { path: path(), why: "is a link", remedy: "remove it" },
             ServeError::InUse { path: path() },
             ServeError::NoIds { from: 7 },
+            ServeError::Leftovers { source: toolcell_cell::CgroupError::NoController { controller: "pids" } },
             ServeError::Start { part: "signer", source: toolcell_sys::ForkError::Threaded { threads: 2 } },
             ServeError::NotReady { part: "daemon", why: "ended" },
             ServeError::Call { call: "socketpair", source: io() },

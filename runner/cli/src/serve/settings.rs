@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use toolcell_types::ControlId;
 
 use super::error::{ServeError, file};
-use crate::args::{LogFormat, ServeArgs, socket_mode};
+use crate::args::{LogFormat, ServeArgs, cgroup_parent, socket_mode};
 use crate::paths::Places;
 
 /// First of the ids, where no distribution and no subuid range of shadow(5) puts anybody by default.
@@ -41,7 +41,7 @@ struct File {
     policy: Option<PathBuf>,
     #[serde(deserialize_with = "uid_base")]
     uid_base: Option<u32>,
-    #[serde(deserialize_with = "cgroup_parent")]
+    #[serde(deserialize_with = "parent")]
     cgroup_parent: Option<String>,
     /// Octal, as a string: in TOML a bare 0600 is no number.
     #[serde(deserialize_with = "mode")]
@@ -106,12 +106,8 @@ fn uid_base<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error>
     Ok(Some(base))
 }
 
-fn cgroup_parent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let path = String::deserialize(from)?;
-    if !path.starts_with('/') {
-        return Err(D::Error::custom("expected an absolute path below the cgroup roots, like /labs"));
-    }
-    Ok(Some(path))
+fn parent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    cgroup_parent(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
 }
 
 fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
@@ -173,7 +169,7 @@ mod tests {
         assert_eq!(settings.state, Path::new("/b"));
         assert_eq!((settings.socket_mode, settings.idle_exit_s, settings.uid_base), (0o660, Some(5), 70_000));
         assert_eq!(settings.accept_unavailable, [ControlId::LandlockNet]);
-        assert_eq!((settings.log_format, settings.cgroup_parent.as_deref()), (LogFormat::Json, Some("/labs")));
+        assert_eq!((settings.log_format, settings.cgroup_parent.as_deref()), (LogFormat::Json, Some("labs")));
     }
 
     #[test]
@@ -184,7 +180,7 @@ mod tests {
             "socket_mode = '0777'",
             "uid_base = 0",
             "idle_exit_s = 0",
-            "cgroup_parent = 'x'",
+            "cgroup_parent = '../x'",
             "accept_unavailable = ['seccom']",
             "log_format = 'xml'",
             "state = 1",

@@ -57,6 +57,7 @@ impl Outfit<'_> {
         let (to_signer, to_daemon) = pair(SocketType::STREAM)?;
         let (ready, tell) = call("pipe2", rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC))?;
 
+        let daemon_arguments = self.daemon_arguments()?;
         let signer = spawn("signer", self.signer_arguments(), &[(to_daemon.as_fd(), 3), (self.signer.as_fd(), 4)])?;
         let mut descriptors = vec![
             (self.listener.as_fd(), 3),
@@ -66,7 +67,7 @@ impl Outfit<'_> {
             (tell.as_fd(), 7),
         ];
         descriptors.extend(self.policy.as_ref().map(|policy| (policy.as_fd(), 8)));
-        let daemon = spawn("daemon", self.daemon_arguments(), &descriptors);
+        let daemon = spawn("daemon", daemon_arguments, &descriptors);
         let daemon = daemon.inspect_err(|_| end(&signer))?;
         // Our copies of the daemon's ends: its death must show as the end of these.
         drop((to_launcher, to_signer, to_daemon, tell));
@@ -82,13 +83,22 @@ impl Outfit<'_> {
             .into()
     }
 
-    fn daemon_arguments(&self) -> Vec<String> {
+    fn daemon_arguments(&self) -> Result<Vec<String>, ServeError> {
         let id = self.uid_base.to_string();
         let operator = rustix::process::geteuid().as_raw().to_string();
         let format = self.settings.log_format.as_str();
         let mut arguments: Vec<String> = [
             ["daemon", "--uid", &id, "--gid", &id, "--operator-uid", &operator].as_slice(),
-            &["--instance", self.instance, "--build", &self.build, "--log-format", format],
+            &[
+                "--socket",
+                text(&self.settings.socket)?,
+                "--instance",
+                self.instance,
+                "--build",
+                &self.build,
+                "--log-format",
+                format,
+            ],
         ]
         .concat()
         .into_iter()
@@ -104,7 +114,7 @@ impl Outfit<'_> {
         if self.policy.is_some() {
             arguments.push("--has-policy".to_owned());
         }
-        arguments
+        Ok(arguments)
     }
 }
 

@@ -22,8 +22,6 @@ const INSTANCE: &str = "instance";
 const DAEMON_FOLDERS: [&str; 2] = ["blobs", "images"];
 /// Deepest nesting that any of our own folders has, with room.
 const DEPTH_MAX: u32 = 8;
-/// An ending instance lets go of its lock a moment after its socket is gone.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ids that state belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +42,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Opens the folder, makes it if need be, and locks it.
-    pub(super) fn open(path: &Path) -> Result<Self, ServeError> {
+    /// Opens the folder, makes it if need be, and locks it, waiting at most so long for whoever has it.
+    pub(super) fn open(path: &Path, patience: Duration) -> Result<Self, ServeError> {
         let mut builder = DirBuilder::new();
         file("make", path, builder.recursive(true).mode(0o755).create(path.parent().unwrap_or(path)))?;
         match DirBuilder::new().mode(0o700).create(path) {
@@ -57,7 +55,7 @@ impl State {
         if stat.st_uid != 0 {
             return Err(refuse(path, "does not belong to root", "chown it to root, or name another with --state"));
         }
-        lock(&folder, path)?;
+        lock(&folder, path, patience)?;
         let path = file("resolve", path, path.canonicalize())?;
         let state = Self { folder, path };
         state.must_be_ours()?;
@@ -142,12 +140,12 @@ fn refuse(path: &Path, why: &'static str, remedy: &'static str) -> ServeError {
     ServeError::Unsafe { path: path.to_owned(), why, remedy }
 }
 
-fn lock(folder: &OwnedFd, path: &Path) -> Result<(), ServeError> {
+fn lock(folder: &OwnedFd, path: &Path, patience: Duration) -> Result<(), ServeError> {
     let begin = Instant::now();
     loop {
         match rustix::fs::flock(folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Err(Errno::WOULDBLOCK) if begin.elapsed() < patience => std::thread::sleep(Duration::from_millis(20)),
             Err(Errno::WOULDBLOCK) => return Err(ServeError::InUse { path: path.to_owned() }),
             Err(errno) => return file("lock", path, Err(errno)),
         }

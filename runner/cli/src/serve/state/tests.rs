@@ -12,6 +12,10 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (parent, path)
 }
 
+fn open(path: &Path) -> Result<State, ServeError> {
+    State::open(path, Duration::ZERO)
+}
+
 fn refused(result: Result<(), ServeError>, why: &str) {
     match result {
         Err(ServeError::Unsafe { why: got, .. }) => assert_eq!(got, why),
@@ -22,7 +26,7 @@ fn refused(result: Result<(), ServeError>, why: &str) {
 #[test]
 fn a_new_folder_is_made_with_its_parts_and_their_owners() {
     let (_parent, path) = folder();
-    let state = State::open(&path).unwrap();
+    let state = open(&path).unwrap();
     state.instance().unwrap();
     state.hand_over(OWNERS).unwrap();
     let look = |name: &str| {
@@ -40,15 +44,15 @@ fn a_new_folder_is_made_with_its_parts_and_their_owners() {
 #[test]
 fn the_instance_keeps_its_name() {
     let (_parent, path) = folder();
-    let first = State::open(&path).unwrap().instance().unwrap();
+    let first = open(&path).unwrap().instance().unwrap();
     assert_eq!(first.len(), 8);
-    assert_eq!(State::open(&path).unwrap().instance().unwrap(), first);
+    assert_eq!(open(&path).unwrap().instance().unwrap(), first);
 }
 
 #[test]
 fn a_damaged_instance_name_is_refused() {
     let (_parent, path) = folder();
-    let state = State::open(&path).unwrap();
+    let state = open(&path).unwrap();
     state.instance().unwrap();
     std::fs::write(path.join("instance"), "../../x").unwrap();
     refused(state.instance().map(drop), "does not hold a name");
@@ -57,7 +61,7 @@ fn a_damaged_instance_name_is_refused() {
 #[test]
 fn what_is_inside_follows_to_new_ids() {
     let (_parent, path) = folder();
-    let state = State::open(&path).unwrap();
+    let state = open(&path).unwrap();
     state.instance().unwrap();
     state.hand_over(OWNERS).unwrap();
     std::fs::write(path.join("ledger.db"), "x").unwrap();
@@ -75,7 +79,7 @@ fn what_is_inside_follows_to_new_ids() {
 #[test]
 fn a_planted_link_is_refused_and_its_target_keeps_its_owner() {
     let (parent, path) = folder();
-    let state = State::open(&path).unwrap();
+    let state = open(&path).unwrap();
     state.instance().unwrap();
     let victim = parent.path().join("victim");
     std::fs::write(&victim, "x").unwrap();
@@ -94,9 +98,9 @@ fn a_folder_of_other_files_is_left_alone() {
     let (_parent, path) = folder();
     std::fs::create_dir_all(&path).unwrap();
     std::fs::write(path.join("letter.txt"), "x").unwrap();
-    refused(State::open(&path).map(drop), "holds other files and no toolcell state");
+    refused(open(&path).map(drop), "holds other files and no toolcell state");
     std::fs::remove_file(path.join("letter.txt")).unwrap();
-    assert!(State::open(&path).is_ok());
+    assert!(open(&path).is_ok());
 }
 
 #[test]
@@ -104,14 +108,14 @@ fn a_folder_of_somebody_else_is_refused() {
     let (_parent, path) = folder();
     std::fs::create_dir_all(&path).unwrap();
     std::os::unix::fs::chown(&path, Some(70_005), None).unwrap();
-    refused(State::open(&path).map(drop), "does not belong to root");
+    refused(open(&path).map(drop), "does not belong to root");
 }
 
 #[test]
 fn a_folder_in_use_is_refused_until_it_is_let_go() {
     let (_parent, path) = folder();
-    let first = State::open(&path).unwrap();
-    assert!(matches!(State::open(&path), Err(ServeError::InUse { .. })));
+    let first = open(&path).unwrap();
+    assert!(matches!(open(&path), Err(ServeError::InUse { .. })));
     drop(first);
-    assert!(State::open(&path).is_ok());
+    assert!(open(&path).is_ok());
 }
