@@ -9,6 +9,7 @@ mod calls;
 mod pages;
 mod reply;
 mod request;
+mod shutdown;
 mod streams;
 mod submit;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
         .route("/v1/tools", get(pages::tools))
         .route("/v1/receipts", get(pages::receipts))
         .route("/v1/keys", get(pages::keys))
+        .route("/v1/shutdown", post(shutdown::shutdown))
         .route("/healthz", get(pages::health))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)

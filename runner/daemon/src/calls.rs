@@ -90,6 +90,7 @@ pub(crate) enum NoPlace {
 pub(crate) struct Calls {
     state: Mutex<State>,
     fewer: Notify,
+    stop: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -158,6 +159,27 @@ impl Calls {
     /// No more places from now on.
     pub(crate) fn end(&self) {
         self.lock().is_ending = true;
+    }
+
+    /// No more places from now on, and the end of accepting, if no call is live and nobody waits for an output: decided
+    /// in one moment.
+    ///
+    /// # Errors
+    /// How many there are; nothing has changed.
+    pub(crate) fn end_if_idle(&self) -> Result<(), usize> {
+        let mut state = self.lock();
+        match state.live.len() + state.awaited.len() {
+            0 => state.is_ending = true,
+            busy => return Err(busy),
+        }
+        drop(state);
+        self.stop.cancel();
+        Ok(())
+    }
+
+    /// Says when to stop accepting.
+    pub(crate) fn stop(&self) -> CancellationToken {
+        self.stop.clone()
     }
 
     /// Asks every live call to end.
@@ -249,6 +271,20 @@ mod tests {
         assert_eq!(places.len(), 1);
         drop(places);
         assert!(claim(&calls, "a").is_ok());
+    }
+
+    #[test]
+    fn an_end_for_want_of_calls_is_refused_while_one_is_live_and_lets_none_in_afterwards() {
+        let calls = Arc::new(Calls::default());
+        let place = claim(&calls, "a").unwrap();
+        assert_eq!(calls.end_if_idle(), Err(1));
+        drop(place);
+        let place = claim(&calls, "b");
+        assert!(place.is_ok() && !calls.stop().is_cancelled());
+        drop(place);
+        assert_eq!(calls.end_if_idle(), Ok(()));
+        assert!(calls.stop().is_cancelled());
+        assert!(matches!(claim(&calls, "c"), Err(NoPlace::Ending)));
     }
 
     #[test]

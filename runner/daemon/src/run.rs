@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 use toolcell_ledger::{Blobs, Ledger, LedgerError, Opening, Reader};
 use toolcell_policy::Policy;
 use toolcell_receipts::statement::{BuildDigest, Executor};
@@ -113,7 +112,7 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
     let listener = std::os::unix::net::UnixListener::from(config.listener);
     listener.set_nonblocking(true).map_err(system("use the API's socket"))?;
     let listener = UnixListener::from_std(listener).map_err(system("use the API's socket"))?;
-    let stop = CancellationToken::new();
+    let stop = daemon.calls.stop();
     let server = Server::new(api::router(Arc::clone(&daemon)), Arc::clone(&daemon.calls), stop);
     std::fs::File::from(config.ready).write_all(b"ready\n").map_err(system("say that it is ready"))?;
     tracing::info!(socket = %config.socket_path.display(), instance = daemon.executor.instance, "ready");

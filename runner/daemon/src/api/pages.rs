@@ -105,8 +105,13 @@ pub(super) async fn keys(State(daemon): State<Arc<Daemon>>, RawQuery(query): Raw
 
 /// `GET /healthz`: for everybody who may connect, also with an invalid ledger.
 pub(super) async fn health(State(daemon): State<Arc<Daemon>>) -> Response<Body> {
+    json(StatusCode::OK, &health_of(&daemon))
+}
+
+/// How the daemon is.
+pub(super) fn health_of(daemon: &Daemon) -> Health {
     let status = if daemon.is_ledger_valid() { "ok" } else { "ledger_invalid" };
-    let health = Health {
+    Health {
         status: status.to_owned(),
         version: daemon.about.version.clone(),
         build: daemon.about.build.clone(),
@@ -116,8 +121,7 @@ pub(super) async fn health(State(daemon): State<Arc<Daemon>>) -> Response<Body> 
         ablation: false,
         accept_unavailable: daemon.accept_unavailable.clone(),
         policy: daemon.policy.digest(),
-    };
-    json(StatusCode::OK, &health)
+    }
 }
 
 fn page_response(page: Result<impl serde::Serialize, Problem>) -> Response<Body> {
