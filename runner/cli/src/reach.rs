@@ -48,6 +48,23 @@ impl Reached {
     }
 }
 
+/// Submits a call. A daemon of one's own that ended in that very moment, for want of calls, is started again and asked
+/// once more: the name of the call makes both the same call, which never runs twice.
+pub(crate) async fn submit_once<T, W: Future<Output = Result<T, ClientError>>>(
+    reached: &Reached,
+    start: &StartArgs,
+    submit: impl Fn() -> W,
+    meaning: impl Fn(ClientError) -> Failure,
+) -> Result<T, Failure> {
+    match submit().await {
+        Err(error) if error.is_gone() && reached.named.is_none() => {
+            reach_exactly(start).await?;
+            submit().await.map_err(meaning)
+        }
+        other => other.map_err(meaning),
+    }
+}
+
 /// What a daemon of one's own has to be like.
 #[derive(Debug)]
 struct Wanted {

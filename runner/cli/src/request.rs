@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::{Map, Value};
 use toolcell_types::{BODY_MAX_BYTES, CallId, CallRequest, LimitsPatch, MountMode, MountSpec, StdinSpec, json};
 
@@ -109,7 +110,7 @@ pub(crate) struct Prepared {
     /// Its name.
     pub(crate) call_id: CallId,
     /// Its RFC 8785 form; the receipt's subject is the digest of exactly these bytes.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
 }
 
 /// `run` is a call of the tool `exec`.
@@ -174,7 +175,7 @@ fn prepare(
     if body.len() > BODY_MAX_BYTES {
         return Err(RequestError::TooLong { got: body.len() });
     }
-    Ok(Prepared { call_id: request.call_id, body })
+    Ok(Prepared { call_id: request.call_id, body: body.into() })
 }
 
 fn limits(cell: &CellArgs) -> LimitsPatch {

@@ -105,6 +105,12 @@ impl ClientError {
             if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused))
     }
 
+    /// Whether the daemon went away, before or while it was asked.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_nobody_there() || matches!(self, Self::Transport { .. })
+    }
+
     /// The refusal, if it is one.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {

@@ -1,13 +1,11 @@
 //! `toolcell call`: a registered tool with its arguments, and its result.
 
-use bytes::Bytes;
-
 use super::submission::Submission;
 use crate::args::CallArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Waited, cancelling};
-use crate::reach::reach_exactly;
+use crate::reach::{reach_exactly, submit_once};
 use crate::{render, request};
 
 /// Calls it and waits.
@@ -15,15 +13,15 @@ pub(crate) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
     let submission = Submission::prepare(&args.cell, |around| request::of_call(args, around))?;
     let reached = reach_exactly(&args.start).await?;
     let client = &reached.client;
-    let body = Bytes::from(submission.request.body.clone());
-    let id = submission.request.call_id.clone();
-    let waited = cancelling(client, &id, client.call(body)).await;
+    let id = submission.call_id();
+    let work = submit_once(&reached, &args.start, || client.call(submission.body()), Failure::of_client);
+    let waited = cancelling(client, &id, work).await;
     let waited = waited.map_err(|source| Failure::plain(Exit::Failed, source))?;
     let Waited::Done(reply) = waited else {
         render::say(&format!("call {id} is being cancelled; its end is shown by: toolcell calls {id}"));
         return Ok(Exit::Failed);
     };
-    let reply = reply.map_err(|error| Failure::of_client(error).about(&id, &reached))?;
+    let reply = reply.map_err(|failure| failure.about(&id, &reached))?;
     if args.cell.json {
         submission.tell(&reply, reached.named())?;
         render::json(&reply.body)?;

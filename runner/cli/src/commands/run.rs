@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use bytes::Bytes;
 use toolcell_client::{CallReply, CallStatus, Client, ClientError, Stream};
 use toolcell_types::CallId;
 
@@ -12,7 +11,7 @@ use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{self, Waited, cancelling};
-use crate::reach::{Reached, reach_exactly};
+use crate::reach::{Reached, reach_exactly, submit_once};
 use crate::render::{self, Sink};
 use crate::request;
 
@@ -24,32 +23,38 @@ pub(crate) async fn run(args: &RunArgs) -> Result<Exit, Failure> {
 async fn attempt(args: &RunArgs) -> Result<Exit, Failure> {
     let submission = Submission::prepare(&args.cell, |around| request::of_run(args, around))?;
     let reached = reach_exactly(&args.start).await?;
-    if args.cell.json { whole(submission, &reached).await } else { live(submission, &reached).await }
+    if args.cell.json { whole(args, submission, &reached).await } else { live(args, submission, &reached).await }
 }
 
 /// The answer, byte for byte, and nothing else.
-async fn whole(submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
+async fn whole(args: &RunArgs, submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
     let client = &reached.client;
-    let body = Bytes::from(submission.request.body.clone());
-    let call = submission.request.call_id.clone();
-    let Waited::Done(reply) = cancelling(client, &call, client.call(body)).await.map_err(no_signals)? else {
+    let call = submission.call_id();
+    let work = submit_once(reached, &args.start, || client.call(submission.body()), Failure::of_run);
+    let Waited::Done(reply) = cancelling(client, &call, work).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let reply = reply.map_err(|error| Failure::of_run(error).about(&call, reached))?;
+    let reply = reply.map_err(|failure| failure.about(&call, reached))?;
     submission.tell(&reply, reached.named())?;
     render::json(&reply.body)?;
     Ok(Exit::of_run(&reply.answer.verdict))
 }
 
 /// The program's bytes as they come, then the line.
-async fn live(submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
+async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
     let client = &reached.client;
-    let body = Bytes::from(submission.request.body.clone());
-    let call = submission.request.call_id.clone();
-    let Waited::Done(ended) = cancelling(client, &call, follow(client, &call, body)).await.map_err(no_signals)? else {
+    let call = submission.call_id();
+    let work = async {
+        let submit = || client.submit(submission.body());
+        match submit_once(reached, &args.start, submit, Failure::of_run).await? {
+            CallStatus::Over(reply) => Ok(Ended::before(reply)),
+            CallStatus::Running(_) => follow(client, &call).await.map_err(Failure::of_run),
+        }
+    };
+    let Waited::Done(ended) = cancelling(client, &call, work).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let ended = ended.map_err(|error| Failure::of_run(error).about(&call, reached))?;
+    let ended = ended.map_err(|failure| failure.about(&call, reached))?;
     if ended.is_mid_line {
         render::err(b"\n");
     }
@@ -83,10 +88,14 @@ struct Ended {
     is_mid_line: bool,
 }
 
-async fn follow(client: &Client, call: &CallId, body: Bytes) -> Result<Ended, ClientError> {
-    if let CallStatus::Over(reply) = client.submit(body).await? {
-        return Ok(Ended { reply, is_replay_only: true, passed: Passed::Whole, is_mid_line: false });
+impl Ended {
+    /// A call that was over before it was submitted this time.
+    fn before(reply: CallReply) -> Self {
+        Self { reply, is_replay_only: true, passed: Passed::Whole, is_mid_line: false }
     }
+}
+
+async fn follow(client: &Client, call: &CallId) -> Result<Ended, ClientError> {
     let (mut stdout, mut stderr) = (Sink::new(Stream::Stdout), Sink::new(Stream::Stderr));
     let (out, err) = tokio::try_join!(
         pass_on(client, call, Stream::Stdout, &mut stdout),

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bytes::Bytes;
 use toolcell_client::CallReply;
 use toolcell_types::{BODY_MAX_BYTES, CallId, OutputText, Verdict};
 use uuid::Uuid;
@@ -21,8 +22,7 @@ use crate::request::{Prepared, RequestError, Surroundings};
 /// A request with the files that its result goes to.
 #[derive(Debug)]
 pub(super) struct Submission {
-    /// The request.
-    pub(super) request: Prepared,
+    request: Prepared,
     receipt: Option<(PathBuf, File)>,
     is_json: bool,
 }
@@ -52,6 +52,16 @@ impl Submission {
         }
         let receipt = cell.receipt.as_ref().map(|path| Ok((path.clone(), create(path)?))).transpose()?;
         Ok(Self { request, receipt, is_json: cell.json })
+    }
+
+    /// The name of the call.
+    pub(super) fn call_id(&self) -> CallId {
+        self.request.call_id.clone()
+    }
+
+    /// The request's bytes.
+    pub(super) fn body(&self) -> Bytes {
+        self.request.body.clone()
     }
 
     /// Writes the receipt and says the one line.

@@ -27,7 +27,7 @@ fn prepared(line: &[&str], stdin: Option<&[u8]>) -> Result<Prepared, RequestErro
 }
 
 fn body(line: &[&str]) -> String {
-    String::from_utf8(prepared(line, None).unwrap().body).unwrap()
+    String::from_utf8(prepared(line, None).unwrap().body.into()).unwrap()
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn docker_s_and_our_names_mean_the_same() {
 
 #[test]
 fn standard_input_is_text_or_base64() {
-    let with = |bytes: &[u8]| String::from_utf8(prepared(&["run", "cat"], Some(bytes)).unwrap().body).unwrap();
+    let with = |bytes: &[u8]| String::from_utf8(prepared(&["run", "cat"], Some(bytes)).unwrap().body.into()).unwrap();
     assert!(with(b"a\n").contains(r#""stdin":"a\n""#));
     assert!(with(b"\xff\x00").contains(r#""stdin":{"base64":"/wA="}"#));
     assert!(with(b"").contains(r#""stdin":"""#));
