@@ -26,11 +26,12 @@ pub(crate) struct DevTree {
 
 impl DevTree {
     /// Moves the launcher into its own mount namespace, into which later mounts of the host still propagate, and
-    /// makes the template below `runtime_dir`.
-    pub(crate) fn build(runtime_dir: &Path) -> io::Result<Self> {
+    /// makes the template below `runtime_dir`. Each instance has a directory of its own there: removing one that several
+    /// attach to would detach the template of the others (d_invalidate in fs/dcache.c).
+    pub(crate) fn build(runtime_dir: &Path, instance: &str) -> io::Result<Self> {
         nix::sched::unshare(CloneFlags::CLONE_NEWNS)?;
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
-        let point = runtime_dir.join("dev");
+        let point = runtime_dir.join(format!("dev-{instance}"));
         match std::fs::create_dir(&point) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

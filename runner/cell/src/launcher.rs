@@ -131,7 +131,7 @@ impl Launcher {
         let shop = Workshop {
             groups: Instance::open(config.cgroup_parent.as_deref(), &config.instance)
                 .map_err(|source| LauncherError::Groups { source })?,
-            dev: DevTree::build(&config.runtime_dir).map_err(call("make the template of /dev"))?,
+            dev: DevTree::build(&config.runtime_dir, &config.instance).map_err(call("make the template of /dev"))?,
             filters: Filters::compile().map_err(|error| LauncherError::Filters { detail: describe(&error) })?,
             landlock: best_abi().ok_or(LauncherError::NoLandlock)?,
             denied: Denied::new(&config.deny_paths).map_err(call("look at the instance's own directories"))?,
