@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid};
 use toolcell_types::CellId;
@@ -16,7 +17,7 @@ use crate::config::LauncherConfig;
 use crate::devtree::DevTree;
 use crate::error::LauncherError;
 use crate::hostpaths::Denied;
-use crate::link::Link;
+use crate::link::{Link, LinkError};
 use crate::live::{Alarm, Live, Over, Step};
 use crate::readback::{Outside, describe};
 use crate::stages::{Filters, best_abi};
@@ -24,6 +25,9 @@ use crate::workshop::{Passed, Workshop, end_at_once};
 
 /// Most cells at once: two ids each of the range, and a bound on what one daemon can make us hold.
 const CELLS_MAX: u32 = 1024;
+
+/// From the end of the daemon's sockets to that of its process: it waits a second for its own threads.
+const LEAVE_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Runs until the daemon or the signer ends, or a signal asks for the end. Kills every cell before it returns and
 /// removes what it made.
@@ -174,9 +178,19 @@ impl Launcher {
         loop {
             for source in self.wait()? {
                 match source {
-                    Source::Daemon => self.on_packets()?,
+                    Source::Daemon => match self.on_packets() {
+                        Err(closed @ LauncherError::Link { source: LinkError::Closed }) => {
+                            return self.daemon_leaves(closed);
+                        }
+                        other => other?,
+                    },
                     Source::DaemonEnd => return self.part_ended("daemon"),
-                    Source::SignerEnd => return self.part_ended("signer"),
+                    Source::SignerEnd => {
+                        return match self.part_ended("signer") {
+                            Err(ended @ LauncherError::PartEnded { code: Some(0), .. }) => self.daemon_leaves(ended),
+                            other => other,
+                        };
+                    }
                     Source::Signal => self.on_signal()?,
                     Source::Cell(slot, part) => self.on_cell(slot, part)?,
                 }
@@ -329,6 +343,16 @@ impl Launcher {
             }
         }
         Ok(())
+    }
+
+    /// A daemon that ends lets go of its sockets a moment before it is gone, and the signer ends well when its own is
+    /// closed. If the daemon follows at once, how it ended counts; else what was seen of it does.
+    fn daemon_leaves(&self, seen: LauncherError) -> Result<(), LauncherError> {
+        let mut daemon = [PollFd::new(&self.daemon, PollFlags::IN)];
+        match poll(&mut daemon, Some(&LEAVE_PATIENCE)) {
+            Ok(1) => self.part_ended("daemon"),
+            Ok(_) | Err(_) => Err(seen),
+        }
     }
 
     /// A part that ends takes all others with it; nothing is restarted in place.
