@@ -56,14 +56,13 @@ impl Failure {
         self
     }
 
-    /// The same failure, which tells how to find out what became of a call that may have been submitted.
+    /// The same failure, which tells how to find out what became of a call that was, or may have been, submitted.
     pub(crate) fn about(mut self, call: &CallId, reached: &Reached) -> Self {
-        let was_sent = !matches!(self.error.downcast_ref(), Some(ClientError::Connect { .. }));
-        if self.problem.is_none() && was_sent {
+        if self.problem.is_none() {
             let socket = reached.named().map(|path| format!(" --socket {}", path.display())).unwrap_or_default();
             let log =
                 reached.log().map(|path| format!(" (the daemon's log is {})", path.display())).unwrap_or_default();
-            self.hint = Some(format!("if it was submitted, this tells its end: toolcell calls {call}{socket}{log}"));
+            self.hint = Some(format!("once a daemon runs, this tells its end: toolcell calls {call}{socket}{log}"));
         }
         self
     }

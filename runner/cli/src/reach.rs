@@ -48,20 +48,19 @@ impl Reached {
     }
 }
 
-/// Submits a call. A daemon of one's own that ended in that very moment, for want of calls, is started again and asked
-/// once more: the name of the call makes both the same call, which never runs twice.
-pub(crate) async fn submit_once<T, W: Future<Output = Result<T, ClientError>>>(
+/// Asks about a call. A daemon of one's own that is gone is started again and asked once more: one that ended in that
+/// very moment, or one that died. The name of the call makes both the same call, which never runs twice.
+pub(crate) async fn ask_again<T, W: Future<Output = Result<T, ClientError>>>(
     reached: &Reached,
     start: &StartArgs,
-    submit: impl Fn() -> W,
-    meaning: impl Fn(ClientError) -> Failure,
-) -> Result<T, Failure> {
-    match submit().await {
+    ask: impl Fn() -> W,
+) -> Result<Result<T, ClientError>, Failure> {
+    match ask().await {
         Err(error) if error.is_gone() && reached.named.is_none() => {
             reach_exactly(start).await?;
-            submit().await.map_err(meaning)
+            Ok(ask().await)
         }
-        other => other.map_err(meaning),
+        other => Ok(other),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::args::CallArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Waited, cancelling};
-use crate::reach::{reach_exactly, submit_once};
+use crate::reach::{ask_again, reach_exactly};
 use crate::{render, request};
 
 /// Calls it and waits.
@@ -14,14 +14,14 @@ pub(crate) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
     let reached = reach_exactly(&args.start).await?;
     let client = &reached.client;
     let id = submission.call_id();
-    let work = submit_once(&reached, &args.start, || client.call(submission.body()), Failure::of_client);
+    let work = ask_again(&reached, &args.start, || client.call(submission.body()));
     let waited = cancelling(client, &id, work).await;
     let waited = waited.map_err(|source| Failure::plain(Exit::Failed, source))?;
     let Waited::Done(reply) = waited else {
         render::say(&format!("call {id} is being cancelled; its end is shown by: toolcell calls {id}"));
         return Ok(Exit::Failed);
     };
-    let reply = reply.map_err(|failure| failure.about(&id, &reached))?;
+    let reply = reply?.map_err(|error| Failure::of_client(error).about(&id, &reached))?;
     if args.cell.json {
         submission.tell(&reply, reached.named())?;
         render::json(&reply.body)?;

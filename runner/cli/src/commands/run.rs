@@ -11,7 +11,7 @@ use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{self, Waited, cancelling};
-use crate::reach::{Reached, reach_exactly, submit_once};
+use crate::reach::{Reached, ask_again, reach_exactly};
 use crate::render::{self, Sink};
 use crate::request;
 
@@ -30,11 +30,11 @@ async fn attempt(args: &RunArgs) -> Result<Exit, Failure> {
 async fn whole(args: &RunArgs, submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
     let client = &reached.client;
     let call = submission.call_id();
-    let work = submit_once(reached, &args.start, || client.call(submission.body()), Failure::of_run);
+    let work = ask_again(reached, &args.start, || client.call(submission.body()));
     let Waited::Done(reply) = cancelling(client, &call, work).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let reply = reply.map_err(|failure| failure.about(&call, reached))?;
+    let reply = reply?.map_err(|error| submitting(error, &call, reached))?;
     submission.tell(&reply, reached.named())?;
     render::json(&reply.body)?;
     Ok(Exit::of_run(&reply.answer.verdict))
@@ -45,16 +45,16 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
     let client = &reached.client;
     let call = submission.call_id();
     let work = async {
-        let submit = || client.submit(submission.body());
-        match submit_once(reached, &args.start, submit, Failure::of_run).await? {
+        let submitted = ask_again(reached, &args.start, || client.submit(submission.body())).await?;
+        match submitted.map_err(|error| submitting(error, &call, reached))? {
             CallStatus::Over(reply) => Ok(Ended::before(reply)),
-            CallStatus::Running(_) => follow(client, &call).await.map_err(Failure::of_run),
+            CallStatus::Running(_) => follow(args, &call, reached).await,
         }
     };
     let Waited::Done(ended) = cancelling(client, &call, work).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let ended = ended.map_err(|failure| failure.about(&call, reached))?;
+    let ended = ended?;
     if ended.is_mid_line {
         render::err(b"\n");
     }
@@ -67,6 +67,13 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
         Passed::Closed => Exit::BrokenPipe,
         Passed::Failed => Exit::RunnerFault,
     })
+}
+
+/// Where nobody listens, nothing was submitted; else it may have been.
+fn submitting(error: ClientError, call: &CallId, reached: &Reached) -> Failure {
+    let is_sent = !error.is_nobody_there();
+    let failure = Failure::of_run(error);
+    if is_sent { failure.about(call, reached) } else { failure }
 }
 
 fn no_signals(source: std::io::Error) -> Failure {
@@ -95,13 +102,16 @@ impl Ended {
     }
 }
 
-async fn follow(client: &Client, call: &CallId) -> Result<Ended, ClientError> {
+async fn follow(args: &RunArgs, call: &CallId, reached: &Reached) -> Result<Ended, Failure> {
+    let client = &reached.client;
+    let lost = |error| Failure::of_run(error).about(call, reached);
     let (mut stdout, mut stderr) = (Sink::new(Stream::Stdout), Sink::new(Stream::Stderr));
     let (out, err) = tokio::try_join!(
         pass_on(client, call, Stream::Stdout, &mut stdout),
         pass_on(client, call, Stream::Stderr, &mut stderr),
-    )?;
-    let reply = wait_for_end(client, call).await?;
+    )
+    .map_err(lost)?;
+    let reply = ask_again(reached, &args.start, || wait_for_end(client, call)).await?.map_err(lost)?;
     let is_mid_line = stdout.is_mid_line() || stderr.is_mid_line();
     Ok(Ended { reply, is_replay_only: false, passed: out.max(err), is_mid_line })
 }
