@@ -10,6 +10,8 @@
 
 mod api;
 mod calls;
+#[cfg(test)]
+mod cardboard;
 mod cell;
 mod clock;
 mod config;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Response};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
 use toolcell_types::{BODY_MAX_BYTES, CallId, ErrorCode, Problem};
 
 use super::problem_response;
@@ -20,6 +20,8 @@ use crate::identify::{Identity, Peer};
 
 /// How long a body may take to come.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of a body that is too long which are read all the same, so that its sender hears why it is refused.
+const DISCARDED_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Who asks; from the connection.
 #[derive(Debug, Clone)]
@@ -137,17 +139,15 @@ pub(super) fn preferences(headers: &HeaderMap) -> Prefer {
 /// `INVALID_REQUEST`: with HTTP status 413 for one that is too long, 408 for one that does not come.
 pub(super) async fn body(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > BODY_MAX_BYTES) {
+    let is_too_long = announced.is_some_and(|length| length > BODY_MAX_BYTES);
+    if is_too_long && headers.contains_key(EXPECT) {
+        // The client waits for a word before it sends (RFC 9110, 10.1.1), and this is one.
         return Err(too_long());
     }
-    let collected = tokio::time::timeout(BODY_PATIENCE, Limited::new(body, BODY_MAX_BYTES).collect()).await;
-    match collected {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
-        Ok(Err(error)) => {
-            let detail = format!("the body could not be read: {error}");
-            Err(Problem::new(ErrorCode::InvalidRequest, detail, "send it again, whole"))
-        }
+    let most = if is_too_long { 0 } else { BODY_MAX_BYTES };
+    match tokio::time::timeout(BODY_PATIENCE, collect(body, most)).await {
+        Ok(collected) => collected,
+        Err(_elapsed) if is_too_long => Err(too_long()),
         Err(_elapsed) => {
             let detail = format!("the body did not come within {} s", BODY_PATIENCE.as_secs());
             let mut problem = Problem::new(ErrorCode::InvalidRequest, detail, "send it again, at once");
@@ -155,6 +155,31 @@ pub(super) async fn body(headers: &HeaderMap, body: Body) -> Result<Bytes, Probl
             Err(problem)
         }
     }
+}
+
+/// Reads to the end, keeping at most `most` bytes. What is too long is read on and thrown away, up to
+/// [`DISCARDED_MAX_BYTES`]: a socket that is closed with bytes unread in it takes the refusal with it (unix(7),
+/// ECONNRESET).
+async fn collect(mut body: Body, most: usize) -> Result<Bytes, Problem> {
+    let mut kept = BytesMut::new();
+    let mut read = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            let detail = format!("the body could not be read: {error}");
+            Problem::new(ErrorCode::InvalidRequest, detail, "send it again, whole")
+        })?;
+        let Ok(piece) = frame.into_data() else { continue };
+        read = read.saturating_add(piece.len());
+        if read <= most {
+            kept.extend_from_slice(&piece);
+        } else {
+            kept.clear();
+        }
+        if read > DISCARDED_MAX_BYTES {
+            break;
+        }
+    }
+    if read <= most { Ok(kept.freeze()) } else { Err(too_long()) }
 }
 
 fn too_long() -> Problem {
@@ -169,6 +194,33 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_body_of_exactly_the_bound_is_read_and_one_byte_more_is_not() {
+        let read = |length: usize| body_of(vec![b' '; length]);
+        assert_eq!(read(BODY_MAX_BYTES).await.unwrap().len(), BODY_MAX_BYTES);
+        assert_eq!(read(BODY_MAX_BYTES + 1).await.unwrap_err().status, 413);
+        assert_eq!(read(0).await.unwrap().len(), 0);
+    }
+
+    async fn body_of(bytes: Vec<u8>) -> Result<Bytes, Problem> {
+        body(&HeaderMap::new(), Body::from(bytes)).await
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_announced_too_long_is_refused_whatever_comes() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(BODY_MAX_BYTES + 1));
+        assert_eq!(body(&headers, Body::from("x")).await.unwrap_err().status, 413);
+        headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+        assert_eq!(body(&headers, Body::from("x")).await.unwrap_err().status, 413);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_not_waited_for() {
+        let (_sender, silent) = http_body_util::channel::Channel::<Bytes>::new(1);
+        assert_eq!(body(&HeaderMap::new(), Body::new(silent)).await.unwrap_err().status, 408);
+    }
 
     #[test]
     fn a_query_takes_known_names_once() {

@@ -1,6 +1,7 @@
 //! One task per pipe: from the descriptor into what is kept.
 //!
-//! Guarantees: ends with the pipe, or a bounded time after the attempt; reads nothing while a reader is behind by more
+//! Guarantees: ends with the pipe, or a bounded time after the attempt, of which it then reads no more than what the pipe
+//! could hold (pipe(7), F_GETPIPE_SZ), so that a tree that could not be killed cannot fill the memory; reads nothing while a reader is behind by more
 //! than the window, or while the output limit is exceeded and the tree not yet dead. Does not: decide what to kill.
 
 use std::os::fd::OwnedFd;
@@ -29,13 +30,21 @@ pub(super) fn start(output: Arc<Output>, name: StreamName, pipe: OwnedFd) -> std
 async fn pump(output: Arc<Output>, name: StreamName, mut pipe: Receiver) -> std::io::Result<()> {
     let stream = output.stream(name);
     let mut chunk = vec![0_u8; WINDOW_BYTES];
+    let mut left = None;
     loop {
         if output.is_over_limit() {
             output.ended.cancelled().await;
         }
+        if output.ended.is_cancelled() && left.is_none() {
+            left = Some(rustix::pipe::fcntl_getpipe_size(&pipe)?);
+        }
         let length = pipe.read(&mut chunk).await?;
         if length == 0 {
             return Ok(());
+        }
+        if let Some(most) = left {
+            // More than the pipe held at the end: somebody still writes.
+            left = Some(most.checked_sub(length).ok_or_else(|| std::io::Error::other("somebody still writes to it"))?);
         }
         output.count(u64::try_from(length).unwrap_or(u64::MAX));
         let bytes = chunk.get(..length).unwrap_or(&chunk);

@@ -155,6 +155,18 @@ async fn a_pipe_that_never_ends_does_not_hold_up_the_outcome() {
 }
 
 #[tokio::test]
+async fn somebody_who_writes_on_after_the_end_is_not_listened_to() {
+    let output = Output::new(&limits(10, 1 << 40));
+    let (reading, mut out, err) = start(&output);
+    drop(err);
+    let _slow = output.follow(StreamName::Stdout).unwrap();
+    let writing = std::thread::spawn(move || while out.write_all(&[b'x'; 4096]).is_ok() {});
+    let captured = reading.finish().await;
+    assert!(captured.stdout.total_bytes <= 4 * 65_536, "{}", captured.stdout.total_bytes);
+    writing.join().unwrap();
+}
+
+#[tokio::test]
 async fn the_debug_form_shows_no_output() {
     let output = Output::new(&limits(100, 100));
     assert!(output.stdout.append(b"secret", false));

@@ -1,0 +1,231 @@
+//! For tests: a daemon around a launcher and a signer of cardboard, with a real ledger in a folder of its own.
+//!
+//! The launcher runs nothing. What a cell does is the last argument of its program: `print:TEXT`, `exit:CODE`, `hang`
+//! (until killed), `flood` (prints until killed), `mount`, `control`, `early` (killed before it started), `messy` (exits
+//! with 0, and nobody saw its tree gone).
+
+use std::collections::HashMap;
+use std::io::{IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use toolcell_ledger::{Sign, SignError};
+use toolcell_policy::Policy;
+use toolcell_receipts::dsse;
+use toolcell_receipts::statement::{BuildDigest, Executor};
+use toolcell_types::plan::{
+    EndCause, EndReport, FromLauncher, Go, KillReason, LaunchFault, PACKET_MAX_BYTES, PlanUsage, ToLauncher,
+};
+use toolcell_types::signing::SignerStatus;
+use toolcell_types::{CellId, ControlId, ControlReport, ControlState, Facts, Limits, Verification};
+
+use crate::calls::Calls;
+use crate::clock::{Clock, SystemClock};
+use crate::daemon::{About, Daemon};
+use crate::launcher::Launcher;
+use crate::run::{self, State};
+
+/// What the cardboard saw.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Cells that were asked for.
+    pub(crate) launches: AtomicUsize,
+    /// Limits of the last of them.
+    pub(crate) limits: Mutex<Option<Limits>>,
+    /// Kills that were asked for.
+    pub(crate) kills: Mutex<Vec<KillReason>>,
+}
+
+/// A signer that remembers and signs with sevens.
+#[derive(Debug, Clone)]
+pub(crate) struct PaperSigner(pub(crate) Arc<Mutex<SignerStatus>>);
+
+impl PaperSigner {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(SignerStatus {
+            keyid: "ab".repeat(32),
+            public_pem: "a key".to_owned(),
+            next_index: 0,
+            last_leaf: [0; 32],
+            last_group: Vec::new(),
+        })))
+    }
+}
+
+impl Sign for PaperSigner {
+    fn status(&mut self) -> Result<SignerStatus, SignError> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    fn sign(&mut self, payloads: &[Vec<u8>]) -> Result<Vec<[u8; 64]>, SignError> {
+        let mut status = self.0.lock().unwrap();
+        status.next_index += u64::try_from(payloads.len()).unwrap();
+        status.last_leaf = dsse::leaf(payloads.last().unwrap()).0;
+        status.last_group = payloads.iter().map(|payload| (payload.clone(), vec![7; 64])).collect();
+        Ok(vec![[7; 64]; payloads.len()])
+    }
+}
+
+/// A folder for a state. The temporary directory may lie on a file system that the ledger does not take.
+pub(crate) fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    std::fs::create_dir(folder.path().join("blobs")).unwrap();
+    folder
+}
+
+/// A daemon on that folder.
+pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) {
+    let executor = Executor {
+        instance: "cardboard".to_owned(),
+        boot_id: "this boot".to_owned(),
+        toolcell_version: "0".to_owned(),
+        kernel_version: "0".to_owned(),
+        build: BuildDigest::GnuBuildId("00".repeat(20)),
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let State { log, blobs } = run::open(folder, (signer, &executor, &clock)).unwrap();
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let seen = Arc::new(Seen::default());
+    let watched = Arc::clone(&seen);
+    std::thread::spawn(move || PaperLauncher { socket: theirs, seen: watched, hanging: HashMap::new() }.run());
+    let daemon = Daemon {
+        policy: Policy::builtin().unwrap(),
+        log,
+        blobs,
+        launcher: Launcher::connect(ours).unwrap(),
+        calls: Arc::new(Calls::default()),
+        clock,
+        executor,
+        about: About { version: "0".to_owned(), build: "0".to_owned(), idle_exit: None },
+        operator_uids: vec![500],
+        accept_unavailable: Vec::new(),
+        unavailable: Vec::new(),
+    };
+    (daemon, seen)
+}
+
+struct PaperLauncher {
+    socket: OwnedFd,
+    seen: Arc<Seen>,
+    hanging: HashMap<CellId, Vec<std::io::PipeWriter>>,
+}
+
+impl PaperLauncher {
+    fn run(mut self) {
+        while let Some((bytes, mut descriptors)) = self.take() {
+            match postcard::from_bytes(&bytes).unwrap() {
+                ToLauncher::Launch { cell, prepare, .. } => {
+                    self.seen.launches.fetch_add(1, Ordering::SeqCst);
+                    *self.seen.limits.lock().unwrap() = Some(prepare.limits);
+                    let mut go = Vec::new();
+                    std::fs::File::from(descriptors.remove(0)).read_to_end(&mut go).unwrap();
+                    let go: Go = postcard::from_bytes(&go).unwrap();
+                    self.act(cell, go.argv.last().unwrap());
+                }
+                ToLauncher::Kill { cell, reason } => {
+                    self.seen.kills.lock().unwrap().push(reason);
+                    let cause = match reason {
+                        KillReason::Cancelled => EndCause::Cancelled,
+                        KillReason::OutputLimit => EndCause::OutputLimit,
+                    };
+                    if self.hanging.remove(&cell).is_some() {
+                        self.end(cell, cause, true);
+                    }
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, cell: CellId, what: &str) {
+        let refuse = |fault| FromLauncher::Refused { cell, fault, tree_gone: true };
+        let text = |text: &str| text.to_owned();
+        match what.split_once(':').unwrap_or((what, "")) {
+            ("print", words) => {
+                self.start(cell).first_mut().unwrap().write_all(words.as_bytes()).unwrap();
+                self.end(cell, EndCause::Exited(0), true);
+            }
+            ("exit", code) => {
+                drop(self.start(cell));
+                self.end(cell, EndCause::Exited(code.parse().unwrap()), true);
+            }
+            ("messy", _) => {
+                drop(self.start(cell));
+                self.end(cell, EndCause::Exited(0), false);
+            }
+            ("flood", _) => {
+                let writers = self.start(cell);
+                let mut stdout = writers[0].try_clone().unwrap();
+                // Ends with the pipe.
+                std::thread::spawn(move || while stdout.write_all(&[b'x'; 4096]).is_ok() {});
+                self.hanging.insert(cell, writers);
+            }
+            ("hang", _) => {
+                let writers = self.start(cell);
+                self.hanging.insert(cell, writers);
+            }
+            ("mount", _) => {
+                let fault = LaunchFault::Mount { host: text("/secret"), errno: 13, detail: text("not yours") };
+                self.send(&refuse(fault), &[]);
+            }
+            ("control", _) => {
+                let (detail, remedy) = (text("not seen"), text("use another kernel"));
+                self.send(&refuse(LaunchFault::Control { id: ControlId::Seccomp, detail, remedy }), &[]);
+            }
+            ("early", _) => self.send(&refuse(LaunchFault::Killed { reason: KillReason::Cancelled }), &[]),
+            other => panic!("the cardboard cannot do {other:?}"),
+        }
+    }
+
+    fn start(&self, cell: CellId) -> Vec<std::io::PipeWriter> {
+        let [(out, out_writer), (err, err_writer)] = [std::io::pipe().unwrap(), std::io::pipe().unwrap()];
+        let controls = ControlId::ALL.map(|id| ControlReport {
+            id,
+            state: ControlState::Enforced,
+            verification: Verification::ReadBack,
+            required: true,
+            requested: Facts::new(),
+            observed: Facts::new(),
+        });
+        let started = FromLauncher::Started { cell, controls: controls.to_vec() };
+        self.send(&started, &[&out.into(), &err.into()]);
+        vec![out_writer, err_writer]
+    }
+
+    fn end(&self, cell: CellId, cause: EndCause, tree_gone: bool) {
+        let report = EndReport { cause, limits_hit: Vec::new(), usage: PlanUsage::default(), tree_gone };
+        self.send(&FromLauncher::Ended { cell, report }, &[]);
+    }
+
+    fn send(&self, message: &FromLauncher, descriptors: &[&OwnedFd]) {
+        let bytes = postcard::to_stdvec(message).unwrap();
+        let fds: Vec<_> = descriptors.iter().map(|fd| fd.as_fd()).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(fds.is_empty() || control.push(SendAncillaryMessage::ScmRights(&fds)));
+        // The test may be over.
+        let _sent = sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
+    }
+
+    fn take(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+        let mut buffer = vec![0; PACKET_MAX_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        let received = recvmsg(&self.socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
+        let mut descriptors = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                descriptors.extend(rights);
+            }
+        }
+        buffer.truncate(received.bytes);
+        (received.bytes > 0).then_some((buffer, descriptors))
+    }
+}
