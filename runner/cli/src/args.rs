@@ -205,8 +205,8 @@ pub(crate) struct ReceiptsArgs {
     /// List only entries behind this one
     #[arg(long, value_name = "INDEX", conflicts_with = "index")]
     pub(crate) after: Option<u64>,
-    /// List at most so many entries
-    #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// List at most so many entries [default: to the end of the log; with --json: one page]
+    #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) limit: Option<u32>,
     /// One JSON object on standard output: the page of entries, or the one envelope
     #[arg(long)]

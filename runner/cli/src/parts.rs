@@ -78,6 +78,8 @@ pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
 pub(crate) fn launcher(args: &LauncherArgs) -> Result<Exit, Failure> {
     logs::begin(args.log_format).map_err(fault)?;
     name(c"toolcell-launch").map_err(fault)?;
+    // Folders that it makes in a cell are for the cell's user, who is nobody's owner or group.
+    rustix::process::umask(Mode::from_raw_mode(0o022));
     let descriptors = [3, 4, 5, 6, 7].map(taken);
     let [daemon, daemon_pidfd, signer_pidfd, state, ids] = descriptors;
     let config = toolcell_cell::LauncherConfig {

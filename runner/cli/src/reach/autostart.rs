@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
@@ -26,6 +26,8 @@ const IDLE_EXIT_S: u32 = 60;
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 /// A little more than `serve` gives its own parts.
 const READY_PATIENCE: Duration = Duration::from_secs(45);
+/// How long a `serve` that gives up may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Lines of the log that are shown when the start failed.
 const TAIL_LINES: usize = 6;
 
@@ -80,17 +82,18 @@ fn make_runtime(path: &Path) -> Result<(), Failure> {
 pub(super) fn start(places: &Places, options: StartOptions<'_>) -> Result<(), Failure> {
     let log = places.log();
     let started = launch(&log, &options).with_context(|| "cannot start a daemon");
-    let ready = started.map_err(|source| Failure::plain(Exit::Failed, source))?;
+    let (serve, ready) = started.map_err(|source| Failure::plain(Exit::Failed, source))?;
     if wait(ready).map_err(|source| Failure::plain(Exit::Failed, source))? {
         return Ok(());
     }
+    wait_for_last_words(serve);
     let (said, hint) = last_words(&log);
     let error = anyhow!("the daemon did not start: {said}");
     Err(Failure::new(Exit::Failed, error, hint.unwrap_or_else(|| format!("its log is {}", log.display()))))
 }
 
 /// `serve` in a session of its own, with nothing of ours but the pipe that it tells us on.
-fn launch(log: &Path, options: &StartOptions<'_>) -> io::Result<OwnedFd> {
+fn launch(log: &Path, options: &StartOptions<'_>) -> io::Result<(Child, OwnedFd)> {
     let file = fresh_log(log)?;
     let (ready, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     rustix::io::fcntl_setfd(&tell, FdFlags::empty())?;
@@ -107,9 +110,16 @@ fn launch(log: &Path, options: &StartOptions<'_>) -> io::Result<OwnedFd> {
         command.args(["--accept-unavailable", &names.join(",")]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::from(file.try_clone()?)).stderr(Stdio::from(file));
-    // Not waited for: it outlives us, and what becomes of it is told by the pipe.
-    drop(command.spawn()?);
-    Ok(ready)
+    // It outlives us; whether it serves is told by the pipe.
+    Ok((command.spawn()?, ready))
+}
+
+/// `serve` lets go of the pipe a moment before it has said why it ends.
+fn wait_for_last_words(mut serve: Child) {
+    let begin = Instant::now();
+    while matches!(serve.try_wait(), Ok(None)) && begin.elapsed() < LAST_WORDS {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The log of this start; that of the one before is kept beside it.

@@ -59,13 +59,15 @@ pub(crate) fn running(call: &RunningCall) -> String {
     format!("call {} attempt {}: {}, its outcome is not written yet\n", call.call_id, call.attempt, call.state.as_str())
 }
 
-/// `toolcell receipts`
-pub(crate) fn receipts(page: &ReceiptsPage) -> String {
+/// One page of `toolcell receipts`, the first with a head.
+pub(crate) fn receipts(page: &ReceiptsPage, has_head: bool) -> String {
     let rows = page.receipts.iter().map(|item| {
         let [kind, about] = about(&item.envelope);
-        [item.index.to_string(), kind, clean(&about)]
+        // As wide on every page.
+        [format!("{:<8}", item.index), format!("{kind:<7}"), clean(&about)]
     });
-    table(["INDEX", "KIND", "ABOUT"], rows)
+    let text = table([&format!("{:<8}", "INDEX"), "KIND   ", "ABOUT"], rows);
+    if has_head { text } else { text.split_once('\n').map(|(_head, rest)| rest.to_owned()).unwrap_or_default() }
 }
 
 /// What an entry states. A listing, no verification.
@@ -137,9 +139,10 @@ mod tests {
         let page = serde_json::from_value(json!({"last": 0, "receipts": [{"index": 0, "leaf": digest,
             "envelope": {"payload": "e30=", "payloadType": "application/vnd.in-toto+json", "signatures": []}}]}))
         .unwrap();
-        insta::assert_snapshot!(receipts(&page), @r"
-        INDEX  KIND  ABOUT
-        0      ?     not readable by this version
+        insta::assert_snapshot!(receipts(&page, true), @r"
+        INDEX     KIND     ABOUT
+        0         ?        not readable by this version
         ");
+        assert_eq!(receipts(&page, false), "0         ?        not readable by this version\n");
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
@@ -23,6 +23,8 @@ const PROGRAM: &CStr = c"/proc/self/exe";
 const ENVIRONMENT: [&CStr; 1] = [c"LANG=C.UTF-8"];
 /// A daemon that settles a long ledger first needs a while; one that hangs must not hang us.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What a part that gives up takes to say why.
+const LAST_WORDS: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// What the parts are given.
 #[derive(Debug)]
@@ -124,7 +126,7 @@ impl Parts {
         let begin = Instant::now();
         loop {
             let left = PATIENCE.saturating_sub(begin.elapsed());
-            let timeout = rustix::event::Timespec::try_from(left)
+            let timeout = Timespec::try_from(left)
                 .map_err(|source| ServeError::Call { call: "poll", source: io::Error::other(source) })?;
             let mut polled = [
                 PollFd::new(&ready, PollFlags::IN),
@@ -137,34 +139,33 @@ impl Parts {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return call("poll", Err(errno)),
             }
-            let [has_line, signer_ended, daemon_ended] = polled.map(|fd| !fd.revents().is_empty());
-            // What was written before the end counts.
-            return match (has_line, signer_ended, daemon_ended) {
-                (_, true, _) => Err(ServeError::NotReady { part: "signer", why: "ended" }),
-                (true, ..) => self.read_line(ready),
-                (false, false, _) => Err(ServeError::NotReady { part: "daemon", why: "ended" }),
-            };
+            let [has_line, ..] = polled.map(|fd| !fd.revents().is_empty());
+            // What was written before an end counts.
+            return if has_line { self.read_line(ready) } else { Err(self.blame()) };
         }
     }
 
     fn read_line(&self, ready: OwnedFd) -> Result<(), ServeError> {
         let mut line = [0_u8; 16];
         let length = call("read", std::fs::File::from(ready).read(&mut line))?;
-        if line.get(..length) == Some(b"ready\n".as_slice()) {
-            return Ok(());
+        if line.get(..length) == Some(b"ready\n".as_slice()) { Ok(()) } else { Err(self.blame()) }
+    }
+
+    /// Waits until both have said why they end, as each takes the other with it, and names the one that ended badly.
+    fn blame(&self) -> ServeError {
+        for child in [&self.daemon, &self.signer] {
+            let mut ended = [PollFd::new(&child.pidfd, PollFlags::IN)];
+            match poll(&mut ended, Some(&LAST_WORDS)) {
+                // One that is still there is killed in a moment.
+                Ok(_) | Err(_) => {}
+            }
         }
-        // A signer that cannot go on takes the daemon with it: it is the one to name.
-        let is_over = |child: &Child| {
-            matches!(
-                waitid(
-                    WaitId::PidFd(child.pidfd.as_fd()),
-                    WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT
-                ),
-                Ok(Some(_))
-            )
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let failed = |child: &Child| match waitid(WaitId::PidFd(child.pidfd.as_fd()), peek) {
+            Ok(Some(status)) => status.exit_status() != Some(0),
+            Ok(None) | Err(_) => false,
         };
-        let part = if is_over(&self.signer) { "signer" } else { "daemon" };
-        Err(ServeError::NotReady { part, why: "ended" })
+        ServeError::NotReady { part: if failed(&self.signer) { "signer" } else { "daemon" }, why: "ended" }
     }
 
     /// Ends both and waits for their end.
