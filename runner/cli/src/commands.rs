@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod cancel;
+mod ending;
 pub(crate) mod keys;
 pub(crate) mod receipts;
 pub(crate) mod run;

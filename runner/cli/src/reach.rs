@@ -48,20 +48,22 @@ impl Reached {
     }
 }
 
-/// Asks about a call. A daemon of one's own that is gone is started again and asked once more: one that ended in that
-/// very moment, or one that died. The name of the call makes both the same call, which never runs twice.
-pub(crate) async fn ask_again<T, W: Future<Output = Result<T, ClientError>>>(
+/// Starts a daemon of one's own again that is gone: one that ended in that very moment for want of calls, or one that
+/// died. Then the call that was asked about can be asked about again; its name makes it the same call, which never runs
+/// twice.
+///
+/// # Errors
+/// The error itself, if it is another or the daemon is somebody else's; or why there is no daemon.
+pub(crate) async fn revive(
     reached: &Reached,
     start: &StartArgs,
-    ask: impl Fn() -> W,
-) -> Result<Result<T, ClientError>, Failure> {
-    match ask().await {
-        Err(error) if error.is_gone() && reached.named.is_none() => {
-            reach_exactly(start).await?;
-            Ok(ask().await)
-        }
-        other => Ok(other),
+    error: ClientError,
+) -> Result<Result<(), ClientError>, Failure> {
+    if !error.is_gone() || reached.named.is_some() {
+        return Ok(Err(error));
     }
+    reach_exactly(start).await?;
+    Ok(Ok(()))
 }
 
 /// What a daemon of one's own has to be like.

@@ -39,9 +39,9 @@ pub(crate) fn value(value: &impl serde::Serialize) -> Result<(), Failure> {
     json(&text)
 }
 
-/// Says one line on standard error.
-pub(crate) fn say(line: &str) {
-    err(format!("toolcell: {}\n", clean(line)).as_bytes());
+/// Says something on standard error: one line, or a few where the text has more.
+pub(crate) fn say(text: &str) {
+    err(format!("toolcell: {}\n", clean_lines(text)).as_bytes());
 }
 
 /// Says why a command did not do what it was asked, and what to do next. With `--json` a refusal is the one object.
@@ -54,7 +54,7 @@ pub(crate) fn failure(failure: &Failure, is_json: bool) {
     {
         return;
     }
-    say(&format!("{:#}", failure.error));
+    say(&with_causes(&failure.error));
     if let Some(text) = &failure.hint {
         hint(text);
     }
@@ -62,7 +62,7 @@ pub(crate) fn failure(failure: &Failure, is_json: bool) {
 
 /// Says what to do next.
 pub(crate) fn hint(text: &str) {
-    err(format!("hint: {}\n", clean(text)).as_bytes());
+    err(format!("hint: {}\n", clean_lines(text)).as_bytes());
 }
 
 /// Prints what clap has to say: help and version on standard output, mistakes on standard error.
@@ -123,6 +123,23 @@ pub(crate) fn broken(source: io::Error) -> Failure {
     Failure::plain(exit, anyhow::Error::new(source).context("cannot write to standard output"))
 }
 
+/// An error with its causes; one that is part of the text already is not repeated.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// The text with its control characters made visible, line by line.
+fn clean_lines(text: &str) -> String {
+    text.trim_end().lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
 /// The text with its control characters made visible.
 pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
@@ -144,6 +161,17 @@ mod tests {
     fn control_characters_do_not_reach_a_terminal() {
         assert_eq!(clean("a\u{1b}[31mb\nc\u{9b}d"), "a\\u{1b}[31mb\\nc\\u{9b}d");
         assert_eq!(clean("plain ä €"), "plain ä €");
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("disk full").context("cannot write: disk full").context("no ledger");
+        assert_eq!(with_causes(&error), "no ledger: cannot write: disk full");
+    }
+
+    #[test]
+    fn several_lines_stay_several() {
+        assert_eq!(clean_lines("a\n\tb\u{7}\n"), "a\n\\tb\\u{7}");
     }
 
     #[test]

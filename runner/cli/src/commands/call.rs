@@ -1,11 +1,12 @@
 //! `toolcell call`: a registered tool with its arguments, and its result.
 
+use super::ending;
 use super::submission::Submission;
 use crate::args::CallArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Waited, cancelling};
-use crate::reach::{ask_again, reach_exactly};
+use crate::reach::reach_exactly;
 use crate::{render, request};
 
 /// Calls it and waits.
@@ -14,7 +15,7 @@ pub(crate) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
     let reached = reach_exactly(&args.start).await?;
     let client = &reached.client;
     let id = submission.call_id();
-    let work = ask_again(&reached, &args.start, || client.call(submission.body()));
+    let work = ending::answer(&submission, &args.start, &reached);
     let waited = cancelling(client, &id, work).await;
     let waited = waited.map_err(|source| Failure::plain(Exit::Failed, source))?;
     let Waited::Done(reply) = waited else {

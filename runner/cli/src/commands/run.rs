@@ -1,17 +1,17 @@
 //! `toolcell run`: a program in a cell, its output as it is written, one line at the end.
 
 use std::io::ErrorKind;
-use std::time::Duration;
 
 use toolcell_client::{CallReply, CallStatus, Client, ClientError, Stream};
 use toolcell_types::CallId;
 
+use super::ending;
 use super::submission::Submission;
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{self, Waited, cancelling};
-use crate::reach::{Reached, ask_again, reach_exactly};
+use crate::reach::{Reached, reach_exactly, revive};
 use crate::render::{self, Sink};
 use crate::request;
 
@@ -30,7 +30,7 @@ async fn attempt(args: &RunArgs) -> Result<Exit, Failure> {
 async fn whole(args: &RunArgs, submission: Submission, reached: &Reached) -> Result<Exit, Failure> {
     let client = &reached.client;
     let call = submission.call_id();
-    let work = ask_again(reached, &args.start, || client.call(submission.body()));
+    let work = ending::answer(&submission, &args.start, reached);
     let Waited::Done(reply) = cancelling(client, &call, work).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
@@ -45,7 +45,7 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
     let client = &reached.client;
     let call = submission.call_id();
     let work = async {
-        let submitted = ask_again(reached, &args.start, || client.submit(submission.body())).await?;
+        let submitted = ending::intent(&submission, &args.start, reached).await?;
         match submitted.map_err(|error| submitting(error, &call, reached))? {
             CallStatus::Over(reply) => Ok(Ended::before(reply)),
             CallStatus::Running(_) => follow(args, &call, reached).await,
@@ -104,16 +104,25 @@ impl Ended {
 
 async fn follow(args: &RunArgs, call: &CallId, reached: &Reached) -> Result<Ended, Failure> {
     let client = &reached.client;
-    let lost = |error| Failure::of_run(error).about(call, reached);
     let (mut stdout, mut stderr) = (Sink::new(Stream::Stdout), Sink::new(Stream::Stderr));
-    let (out, err) = tokio::try_join!(
-        pass_on(client, call, Stream::Stdout, &mut stdout),
-        pass_on(client, call, Stream::Stderr, &mut stderr),
-    )
-    .map_err(lost)?;
-    let reply = ask_again(reached, &args.start, || wait_for_end(client, call)).await?.map_err(lost)?;
+    let followed = async {
+        let (out, err) = tokio::try_join!(
+            pass_on(client, call, Stream::Stdout, &mut stdout),
+            pass_on(client, call, Stream::Stderr, &mut stderr),
+        )?;
+        Ok((out.max(err), ending::wait_for_end(client, call).await?))
+    };
+    let followed = match followed.await {
+        Ok(ended) => Ok(ended),
+        // Whatever became of the call, the next start settles it.
+        Err(error) => match revive(reached, &args.start, error).await? {
+            Ok(()) => ending::wait_for_end(client, call).await.map(|reply| (Passed::Whole, reply)),
+            Err(error) => Err(error),
+        },
+    };
+    let (passed, reply) = followed.map_err(|error| Failure::of_run(error).about(call, reached))?;
     let is_mid_line = stdout.is_mid_line() || stderr.is_mid_line();
-    Ok(Ended { reply, is_replay_only: false, passed: out.max(err), is_mid_line })
+    Ok(Ended { reply, is_replay_only: false, passed, is_mid_line })
 }
 
 /// How passing on a stream ended.
@@ -143,16 +152,4 @@ async fn pass_on(client: &Client, call: &CallId, stream: Stream, sink: &mut Sink
         }
     }
     Ok(Passed::Whole)
-}
-
-/// Both streams have ended; the outcome is being signed.
-async fn wait_for_end(client: &Client, call: &CallId) -> Result<CallReply, ClientError> {
-    let mut pause = Duration::from_millis(1);
-    loop {
-        match client.status(call).await? {
-            CallStatus::Over(reply) => return Ok(reply),
-            CallStatus::Running(_) => tokio::time::sleep(pause).await,
-        }
-        pause = (pause * 2).min(Duration::from_millis(100));
-    }
 }

@@ -28,8 +28,10 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 const READY_PATIENCE: Duration = Duration::from_secs(45);
 /// How long a `serve` that gives up may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Lines of the log that are shown when the start failed.
+/// Lines from the end of the log that are shown when a start failed without a word.
 const TAIL_LINES: usize = 6;
+/// Most lines that are shown.
+const LINES_MAX: usize = 40;
 
 /// Held while a daemon is looked for and started, so that two starts at once share one daemon.
 #[derive(Debug)]
@@ -160,16 +162,15 @@ fn last_words(log: &Path) -> (String, Option<String>) {
     words_of(&text)
 }
 
+/// What the parts said themselves comes first; where they said nothing, their last log lines do.
 fn words_of(log: &str) -> (String, Option<String>) {
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let hint = lines.iter().rev().find_map(|line| line.strip_prefix("hint: ")).map(str::to_owned);
-    let said: Vec<&str> = lines
-        .iter()
-        .filter(|line| !line.starts_with("hint: "))
-        .map(|line| line.strip_prefix("toolcell: ").unwrap_or(line))
-        .collect();
-    let tail = said.get(said.len().saturating_sub(TAIL_LINES)..).unwrap_or(&[]);
-    (if tail.is_empty() { "it said nothing".to_owned() } else { tail.join("; ") }, hint)
+    let is_said = |line: &&str| line.starts_with("toolcell: ");
+    let from = lines.iter().position(is_said).unwrap_or(lines.len().saturating_sub(TAIL_LINES));
+    let said = lines.iter().skip(from).filter(|line| !line.starts_with("hint: ")).take(LINES_MAX);
+    let text: Vec<&str> = said.map(|line| line.strip_prefix("toolcell: ").unwrap_or(line)).collect();
+    (if text.is_empty() { "it said nothing".to_owned() } else { text.join("\n") }, hint)
 }
 
 #[cfg(test)]
@@ -179,11 +180,12 @@ mod tests {
 
     #[test]
     fn the_log_s_last_lines_and_its_hint_are_what_the_user_sees() {
-        let log = "INFO signer ready\ntoolcell: cannot bind\nhint: remove it\n";
-        assert_eq!(words_of(log), ("INFO signer ready; cannot bind".to_owned(), Some("remove it".to_owned())));
+        let log = "INFO signer ready\ntoolcell: no policy:\n  line 3\nhint: remove it\ntoolcell: the daemon ended\n";
+        let words = "no policy:\n  line 3\nthe daemon ended".to_owned();
+        assert_eq!(words_of(log), (words, Some("remove it".to_owned())));
         assert_eq!(words_of(""), ("it said nothing".to_owned(), None));
         let long: String = (0..20).map(|n| format!("{n}\n")).collect();
-        assert_eq!(words_of(&long).0, "14; 15; 16; 17; 18; 19");
+        assert_eq!(words_of(&long).0, "14\n15\n16\n17\n18\n19");
     }
 
     #[test]
