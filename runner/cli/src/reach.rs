@@ -99,10 +99,13 @@ pub(crate) async fn reach_any(args: &ReachArgs) -> Result<Reached, Failure> {
     }
 }
 
+const NOT_ROOT_HINT: &str =
+    "run it as root, or name the socket of a daemon that root serves with --socket-mode 0666: --socket PATH";
+
 fn own_places() -> Result<Places, Failure> {
     Places::of_process().ok_or_else(|| {
         let error = anyhow!("XDG_RUNTIME_DIR or HOME is not set: there is no place for a socket of your own");
-        Failure::new(Exit::Failed, error, "name the socket of a running daemon: --socket PATH")
+        Failure::new(Exit::Failed, error, NOT_ROOT_HINT)
     })
 }
 
@@ -134,11 +137,7 @@ fn not_root(places: &Places) -> Failure {
         "no daemon of yours answers at {}, and starting one needs root in this version",
         places.socket().display()
     );
-    Failure::new(
-        Exit::Failed,
-        error,
-        "run it as root, or name the socket of a daemon that root serves with --socket-mode 0666",
-    )
+    Failure::new(Exit::Failed, error, NOT_ROOT_HINT)
 }
 
 /// What a daemon to be started is told.

@@ -40,7 +40,11 @@ async fn show(args: &CallsArgs, id: &CallId, reached: &Reached) -> Result<Exit, 
         CallStatus::Running(running) => render::out(render::running(&running).as_bytes())?,
         CallStatus::Over(reply) if args.json => render::json(&reply.body)?,
         CallStatus::Over(reply) => {
-            let line = render::summary(&reply.answer, Place::Ledger { socket: reached.named() }, false);
+            let line = render::summary(
+                &reply.answer,
+                Place::Ledger { socket: reached.named(), is_operator: rustix::process::geteuid().is_root() },
+                false,
+            );
             render::out(format!("call {id} attempt {}: {}\n", reply.answer.attempt, render::clean(&line)).as_bytes())?;
         }
     }

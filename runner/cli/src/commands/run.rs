@@ -69,9 +69,9 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
     })
 }
 
-/// Where nobody listens, nothing was submitted; else it may have been.
+/// Without a connection nothing was submitted; else it may have been.
 fn submitting(error: ClientError, call: &CallId, reached: &Reached) -> Failure {
-    let is_sent = !error.is_nobody_there();
+    let is_sent = !matches!(error, ClientError::Connect { .. });
     let failure = Failure::of_run(error);
     if is_sent { failure.about(call, reached) } else { failure }
 }

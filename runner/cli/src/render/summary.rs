@@ -14,6 +14,8 @@ pub(crate) enum Place<'a> {
     Ledger {
         /// The socket that was named.
         socket: Option<&'a Path>,
+        /// Whether we may read the ledger, which holds everybody's receipts; else it is in the answer.
+        is_operator: bool,
     },
     /// In the ledger, and in this file.
     File(&'a Path),
@@ -88,13 +90,14 @@ fn receipt(answer: &Answer, place: Place<'_>) -> String {
         Some(index) => format!("receipt {index}"),
         None => "receipt".to_owned(),
     };
-    match (place, receipt_index(&answer.receipt)) {
-        (Place::File(path), _) => format!("{name} in {}", path.display()),
-        (Place::Ledger { socket: None }, Some(index)) => format!("{name}: toolcell receipts {index}"),
-        (Place::Ledger { socket: Some(socket) }, Some(index)) => {
-            format!("{name}: toolcell receipts {index} --socket {}", socket.display())
-        }
-        (Place::Ledger { .. }, None) => format!("{name}: toolcell calls {} --json", answer.call_id),
+    let (socket, is_operator) = match place {
+        Place::File(path) => return format!("{name} in {}", path.display()),
+        Place::Ledger { socket, is_operator } => (socket, is_operator),
+    };
+    let socket = socket.map(|path| format!(" --socket {}", path.display())).unwrap_or_default();
+    match receipt_index(&answer.receipt) {
+        Some(index) if is_operator => format!("{name}: toolcell receipts {index}{socket}"),
+        Some(_) | None => format!("{name}: toolcell calls {} --json{socket}", answer.call_id),
     }
 }
 
@@ -137,7 +140,7 @@ mod tests {
         .unwrap()
     }
 
-    const HERE: Place<'static> = Place::Ledger { socket: None };
+    const HERE: Place<'static> = Place::Ledger { socket: None, is_operator: true };
 
     #[test]
     fn the_line_tells_verdict_usage_controls_and_receipt() {
