@@ -39,7 +39,8 @@ fn exit_codes_are_those_of_the_table() {
         (vec!["--", "no-such-program"], 127),
         (vec!["--", "/etc/passwd"], 126),
         (vec!["-w", "/nowhere", "--", "true"], 125),
-        (vec!["--ro", "/nowhere/at/all:/data", "--", "true"], 126),
+        (vec!["--ro", "/nowhere/at/all:/data", "--", "true"], 125),
+        (vec!["--ro", "/usr/share:/etc", "--", "true"], 126),
         (vec!["--timeout", "2h", "--", "true"], 126),
         (vec!["--image", "nothing", "--", "true"], 126),
     ] {
@@ -136,7 +137,7 @@ fn json_is_exactly_one_object_the_stored_answer() {
     assert_eq!((json!(answer.stdout), json!(answer.stderr)), (json!("out\n"), json!("err\n")));
     assert_eq!(instance.get(&format!("/v1/calls/{}", answer.call_id)).answer(), answer);
 
-    let refused = cell(&instance, &["--json", "--ro", "/nowhere/at/all:/data", "--", "true"]).expect_code(126);
+    let refused = cell(&instance, &["--json", "--ro", "/usr/share:/etc", "--", "true"]).expect_code(126);
     let problem = refused.json();
     assert!(problem["type"].as_str().unwrap().starts_with("urn:toolcell:problem:"), "{problem}");
 }

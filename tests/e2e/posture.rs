@@ -119,7 +119,7 @@ fn no_interface(tool: &Process) -> Result<Value, String> {
     let devices = tool.file("net/dev");
     let names: Vec<&str> = devices.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     sure(names == ["lo"], &names)?;
-    sure(tool.file("net/route").lines().count() == 1, tool.file("net/route"))?;
+    sure(tool.file("net/route").lines().count() <= 1, tool.file("net/route"))?;
     Ok(json!({ "interfaces": names }))
 }
 

@@ -34,7 +34,7 @@ fn a_complete_call_replays_its_answer_byte_for_byte_and_runs_once() {
 fn replays_survive_the_next_start() {
     needs!(Need::RootOnCgroupV1);
     let instance = Instance::start();
-    let request = Request::shell("cat /proc/sys/kernel/random/uuid; exit 4");
+    let request = Request::shell("cat /proc/sys/kernel/random/uuid");
     let first = instance.post(&request);
     let instance = instance.stop().start();
     let again = instance.post(&request);
@@ -87,9 +87,21 @@ fn a_live_call_is_outcome_unknown_and_a_different_one_still_a_mismatch() {
     let answer = running.answer();
     assert_eq!(answer.verdict, Verdict::Cancelled);
     let entries = instance.receipts().len();
-    let again = instance.post(&request);
-    assert_eq!(again.answer(), answer, "no second attempt in this version");
-    assert_eq!(instance.receipts().len(), entries);
+    drop(instance.post(&request).problem(ErrorCode::BudgetExhausted));
+    assert_eq!(instance.receipts().len(), entries, "no second attempt in this version");
+    assert_eq!(running.answer(), answer);
+}
+
+#[test]
+fn a_failed_call_stays_failed_and_its_answer_can_be_read() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Instance::start();
+    let mut cells = CellWatch::on(&instance);
+    let request = Request::shell("exit 4");
+    let first = instance.post(&request);
+    drop(instance.post(&request).problem(ErrorCode::BudgetExhausted));
+    assert_eq!(instance.get(&format!("/v1/calls/{}", request.call_id())).body, first.body);
+    assert_eq!((cells.cells(), instance.receipts().len()), (1, 3));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 /* leaves_traces write|look: puts a file into /tmp and /dev/shm, a System V segment, a POSIX queue and an abstract
- * socket, or prints which of them it finds. `write` also looks afterwards: what it prints is the positive control. */
+ * socket (as far as it may), or prints which of them it finds. `write` also looks afterwards: what it prints is the positive control. */
 #include <fcntl.h>
 #include <mqueue.h>
 #include <stddef.h>
@@ -38,7 +38,8 @@ static void leave(void)
     put("/dev/shm/trace");
     if (shmget(KEY, 4096, IPC_CREAT | 0666) < 0)
         perror("shmget");
-    if (mq_open("/trace", O_CREAT | O_RDWR, 0666, NULL) == (mqd_t)-1)
+    struct mq_attr small = {.mq_maxmsg = 2, .mq_msgsize = 64};
+    if (mq_open("/trace", O_CREAT | O_RDWR, 0666, &small) == (mqd_t)-1)
         perror("mq_open");
     struct sockaddr_un address = name();
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);

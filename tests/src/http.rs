@@ -114,9 +114,12 @@ impl Connection {
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
         bytes.push_str("\r\n");
-        let stream = self.stream.get_mut();
-        stream.write_all(bytes.as_bytes())?;
-        stream.write_all(body)
+        let whole = [bytes.as_bytes(), body].concat();
+        match self.stream.get_mut().write_all(&whole) {
+            // Refused before it was read to the end: what the other side said about it can still be read.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
     }
 
     /// Reads status line and headers.

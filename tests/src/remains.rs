@@ -1,6 +1,7 @@
 //! What is left of an instance, on the whole machine: processes, cgroups, mounts, sockets.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::host::{cgroup_roots, mount_lines};
 use crate::place::in_range;
@@ -16,7 +17,8 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Processes by user id, by cgroup and by command line.
+    /// Processes by user id, by cgroup and by command line. Zombies are not counted: whose parent died belongs to the
+    /// machine's init, which takes its time.
     #[must_use]
     pub fn processes(&self) -> Vec<String> {
         let group = self.instance.as_ref().map(|name| format!("/toolcell/{name}"));
@@ -24,7 +26,7 @@ impl Remains {
         let ours = Process::all().into_iter().filter(|process| {
             let by_cgroup = group.as_ref().is_some_and(|group| process.cgroups.contains(group.as_str()));
             let by_line = process.line.contains(&dir) && process.pid != std::process::id();
-            in_range(self.uid_base, process.uid) || by_cgroup || by_line
+            process.state != 'Z' && (in_range(self.uid_base, process.uid) || by_cgroup || by_line)
         });
         ours.map(|process| format!("process {} {} {:?}", process.pid, process.name, process.line)).collect()
     }
@@ -63,5 +65,21 @@ impl Remains {
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         [self.processes(), self.cgroups(), self.mounts(), self.sockets()].concat()
+    }
+
+    /// Waits until nothing is left: who dies with a parent dies a moment after it.
+    ///
+    /// # Panics
+    /// Naming what still is there after two seconds.
+    pub fn vanish(&self) {
+        let end = Instant::now() + Duration::from_secs(2);
+        loop {
+            let left = self.all();
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "left: {left:#?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
