@@ -11,7 +11,7 @@ use toolcell_types::{CellId, ControlId, ControlReport, Limits};
 
 use crate::cgroup::Counters;
 use crate::clock::{Timer, monotonic_us};
-use crate::readback::{self, Expected, Outside};
+use crate::readback::{self, Clocks, Expected, Outside};
 use crate::record::{MainEnd, Op, Probes, RECORD_BYTES, Record, Stage, StageError, WORD_GO};
 use crate::stages::{INIT_ID, TOOL_ID};
 use crate::verdict::{Evidence, OwnKill, decide};
@@ -224,9 +224,7 @@ impl Live {
         let tool = self.find_tool()?;
         prefer_for_oom(tool).map_err(|error| fault("read-back", "oom_score_adj", &error))?;
         self.scratch = Some(open_scratch(tool).map_err(|errno| fault("read-back", "open /tmp", &errno.into()))?);
-        let wall_us = self.limits.wall_ms.saturating_mul(1000);
-        let timers_left_us =
-            self.start_clocks(wall_us).map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
+        let clocks = self.start_clocks().map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
         let expected = Expected {
             tool,
             ids: self.built.ids,
@@ -236,14 +234,14 @@ impl Live {
             filters: &shop.filters,
             landlock: shop.landlock,
             probes,
-            timers_left_us,
+            clocks,
             outside,
         };
         let controls = readback::report(&expected, &self.accepted)?;
         self.baseline = self.built.group.counters();
         // Set-up and reading back do not count: the wall clock starts now.
         self.go_us = monotonic_us();
-        let _left = self.start_clocks(wall_us).map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
+        let _left = self.start_clocks().map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
         let _sent = rustix::net::send(
             &self.built.control,
             &[WORD_GO],
@@ -273,10 +271,11 @@ impl Live {
         }
     }
 
-    fn start_clocks(&self, wall_us: u64) -> Result<(u64, u64), Errno> {
+    fn start_clocks(&self) -> Result<Clocks, Errno> {
+        let (wall_us, cpu_look_us) = (self.limits.wall_ms.saturating_mul(1000), self.cpu_pause_us(0));
         self.wall.start(wall_us)?;
-        self.cpu.start(self.cpu_pause_us(0))?;
-        Ok((self.wall.left_us()?, self.cpu.left_us()?))
+        self.cpu.start(cpu_look_us)?;
+        Ok(Clocks { wall_us, wall_left_us: self.wall.left_us()?, cpu_look_us, cpu_left_us: self.cpu.left_us()? })
     }
 
     /// How long the tree needs at least, at its highest rate, to use up what it has left.

@@ -59,10 +59,24 @@ pub(crate) struct Expected<'a> {
     pub(crate) landlock: Abi,
     /// What the tool's process found.
     pub(crate) probes: Probes,
-    /// Microseconds that the wall timer has left, and those that the processor timer has.
-    pub(crate) timers_left_us: (u64, u64),
+    /// What the two clocks were started with and what they have left.
+    pub(crate) clocks: Clocks,
     /// The launcher's own.
     pub(crate) outside: &'a Outside,
+}
+
+/// The two clocks of a cell, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clocks {
+    /// What the wall clock was started with.
+    pub(crate) wall_us: u64,
+    /// What it has left.
+    pub(crate) wall_left_us: u64,
+    /// When the processor time is looked at next: at the earliest moment at which the tree can have used it up, which
+    /// for less than one processor is later than the limit.
+    pub(crate) cpu_look_us: u64,
+    /// What is left until then.
+    pub(crate) cpu_left_us: u64,
 }
 
 /// One compared control.
@@ -430,9 +444,11 @@ fn own_items(expected: &Expected<'_>) -> Vec<Item> {
         requested: facts.clone(),
         observed: facts,
     };
-    let clock = |id, limit_ms: u64, left_us: u64| {
-        let holds = left_us > 0 && left_us <= limit_ms.saturating_mul(1000);
-        Item::read_back(id, holds, Facts::new().with("limit_ms", limit_ms), Facts::new().with("timer_left_us", left_us))
+    let clocks = expected.clocks;
+    let clock = |id, limit_ms: u64, (started_us, left_us): (u64, u64)| {
+        let holds = left_us > 0 && left_us <= started_us;
+        let requested = Facts::new().with("limit_ms", limit_ms).with("timer_us", started_us);
+        Item::read_back(id, holds, requested, Facts::new().with("timer_left_us", left_us))
     };
     vec![
         configured(ControlId::EnvironmentAllowlist, Facts::new().with("from", "nothing")),
@@ -440,7 +456,7 @@ fn own_items(expected: &Expected<'_>) -> Vec<Item> {
             ControlId::OutputCap,
             Facts::new().with("keep_bytes", limits.output_keep_bytes).with("limit_bytes", limits.output_limit_bytes),
         ),
-        clock(ControlId::WallClock, limits.wall_ms, expected.timers_left_us.0),
-        clock(ControlId::CpuClock, limits.cpu_ms, expected.timers_left_us.1),
+        clock(ControlId::WallClock, limits.wall_ms, (clocks.wall_us, clocks.wall_left_us)),
+        clock(ControlId::CpuClock, limits.cpu_ms, (clocks.cpu_look_us, clocks.cpu_left_us)),
     ]
 }

@@ -82,6 +82,8 @@ pub(crate) fn enter(spec: &CellSpec<'_>) -> i32 {
 fn init(spec: &CellSpec<'_>) -> Result<(), StageError> {
     // First, so that nothing the launcher holds (other cells' descriptors, locks) lives on in here.
     toolcell_sys::close_except(&spec.kept()).at(Stage::Namespaces, Op::CloseFds)?;
+    // Whatever umask the runner was started with: the modes of what is made here are meant as written.
+    let _before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Before anything is allocated or mounted, so that all of it is charged to the cell.
     cgroups::join(&spec.tasks)?;
     // After joining: the cgroup namespace's root is the group that the process is in at this moment.

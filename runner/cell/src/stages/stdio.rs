@@ -34,6 +34,15 @@ pub(super) fn install(spec: &CellSpec<'_>) -> Result<(), StageError> {
     rustix::io::fcntl_setfd(&spec.control, rustix::io::FdFlags::CLOEXEC).at(Stage::Stdio, Op::CloseFds)
 }
 
+/// The cell's own /dev/null in the place of the launcher's three descriptors.
+pub(super) fn silence() -> Result<(), StageError> {
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty()).at(Stage::Stdio, Op::OpenNull)?;
+    rustix::stdio::dup2_stdin(&null).at(Stage::Stdio, Op::Dup)?;
+    rustix::stdio::dup2_stdout(&null).at(Stage::Stdio, Op::Dup)?;
+    rustix::stdio::dup2_stderr(&null).at(Stage::Stdio, Op::Dup)
+}
+
 /// A file that came from the daemon must be a sealed memfd: neither the tool nor the daemon can change it any more.
 pub(super) fn require_seals(file: std::os::fd::BorrowedFd<'_>, stage: Stage) -> Result<(), StageError> {
     use rustix::fs::SealFlags;

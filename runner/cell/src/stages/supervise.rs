@@ -7,8 +7,9 @@ use rustix::process::{Pid, WaitOptions, wait};
 use super::Filters;
 use crate::record::{At as _, MainEnd, Op, Record, Stage, StageError};
 
-/// Keeps the control socket and nothing else: no capability, no other descriptor, a filter of a dozen calls.
+/// Keeps the control socket and nothing else: no capability, no descriptor of the host's, a filter of a dozen calls.
 pub(super) fn harden(control: BorrowedFd<'_>, filters: &Filters) -> Result<(), StageError> {
+    super::stdio::silence()?;
     toolcell_sys::close_except(&[control.as_raw_fd()]).at(Stage::Supervise, Op::CloseFds)?;
     super::capabilities::empty()?;
     super::capabilities::no_new_privs()?;
