@@ -1,5 +1,8 @@
 //! The launcher's loop: one thread, one epoll, every event a step of one cell or the end of everything.
 
+mod clean_up;
+mod source;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -12,13 +15,14 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_si
 use toolcell_types::CellId;
 use toolcell_types::plan::{FromLauncher, LaunchFault, ToLauncher};
 
+use self::source::{PARTS, Part, Source};
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
 use crate::devtree::DevTree;
 use crate::error::LauncherError;
 use crate::hostpaths::Denied;
 use crate::link::{Link, LinkError};
-use crate::live::{Alarm, Live, Over, Step};
+use crate::live::{Live, Over, Step};
 use crate::readback::{Outside, describe};
 use crate::stages::{Filters, best_abi};
 use crate::workshop::{Passed, Workshop, end_at_once};
@@ -47,56 +51,6 @@ pub fn run(config: LauncherConfig) -> Result<(), LauncherError> {
         }
         (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),
         (Ok(()), Ok(())) => Ok(()),
-    }
-}
-
-/// Who an event is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Daemon,
-    DaemonEnd,
-    SignerEnd,
-    Signal,
-    Cell(u32, Part),
-}
-
-/// The descriptors of one cell, in the order of `Live::sources`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Records,
-    InitEnd,
-    Alarm(Alarm),
-}
-
-const PARTS: [Part; 5] =
-    [Part::Records, Part::InitEnd, Part::Alarm(Alarm::Wall), Part::Alarm(Alarm::Cpu), Part::Alarm(Alarm::Round)];
-
-impl Source {
-    fn token(self) -> u64 {
-        match self {
-            Self::Daemon => 0,
-            Self::DaemonEnd => 1,
-            Self::SignerEnd => 2,
-            Self::Signal => 3,
-            Self::Cell(slot, part) => {
-                let at = PARTS.iter().position(|known| *known == part).and_then(|at| u64::try_from(at).ok());
-                (u64::from(slot) + 1) * 8 + at.unwrap_or(0)
-            }
-        }
-    }
-
-    fn from_token(token: u64) -> Option<Self> {
-        match token {
-            0 => Some(Self::Daemon),
-            1 => Some(Self::DaemonEnd),
-            2 => Some(Self::SignerEnd),
-            3 => Some(Self::Signal),
-            4..=7 => None,
-            _ => {
-                let part = PARTS.get(usize::try_from(token % 8).ok()?)?;
-                Some(Self::Cell(u32::try_from(token / 8 - 1).ok()?, *part))
-            }
-        }
     }
 }
 
@@ -366,70 +320,8 @@ impl Launcher {
         }
         Err(LauncherError::PartEnded { part, code, signal: status.as_ref().and_then(WaitIdStatus::terminating_signal) })
     }
-
-    /// Kills what lives, waits for it, removes groups, template and files.
-    fn clean_up(mut self) -> Result<(), LauncherError> {
-        for live in self.cells.values_mut() {
-            live.kill_tree();
-        }
-        while !self.cells.is_empty() {
-            for source in self.wait()? {
-                if let Source::Cell(slot, part) = source {
-                    let Some(live) = self.cells.get_mut(&slot) else { continue };
-                    let step = match part {
-                        Part::Records => Step::Wait,
-                        Part::InitEnd => live.on_init_end(),
-                        Part::Alarm(alarm) => live.on_alarm(alarm),
-                    };
-                    match step {
-                        Step::Over(_) => {
-                            let cell = self.slots.iter().find(|(_, known)| **known == slot).map(|(cell, _)| *cell);
-                            if let Some(cell) = cell {
-                                self.take_off(cell, slot);
-                            }
-                        }
-                        Step::Wait | Step::Started(..) => {}
-                    }
-                }
-            }
-        }
-        for _round in 0..500 {
-            self.remains.retain_mut(|group| group.remove().is_err());
-            if self.remains.is_empty() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        self.shop.groups.remove().map_err(|source| LauncherError::Groups { source })?;
-        self.shop.dev.remove().map_err(|source| LauncherError::Call { what: "remove the template of /dev", source })?;
-        for path in &self.unlink {
-            match std::fs::remove_file(path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => {
-                    return Err(LauncherError::Call { what: "remove a file of the runtime directory", source });
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 fn bad_plan(detail: &str) -> LaunchFault {
     LaunchFault::BadPlan { detail: detail.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_name_their_source() {
-        let mut sources = vec![Source::Daemon, Source::DaemonEnd, Source::SignerEnd, Source::Signal];
-        sources.extend(PARTS.into_iter().flat_map(|part| [Source::Cell(0, part), Source::Cell(1023, part)]));
-        for source in sources {
-            assert_eq!(Source::from_token(source.token()), Some(source));
-        }
-        assert_eq!(Source::from_token(5), None);
-    }
 }

@@ -2,18 +2,18 @@
 //!
 //! Each control is compared: what was asked for, what the kernel says now. Only what agrees is `enforced`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+mod limits;
+mod mounts;
+
+use std::collections::BTreeMap;
 
 use toolcell_types::plan::LaunchFault;
 use toolcell_types::{ControlId, ControlReport, ControlState, Fact, Facts, Limits, Verification};
 
-use crate::cgroup::{Cgroup, ReadBack};
-use crate::process::{Mount, Process, Read, Status, at};
+use crate::cgroup::Cgroup;
+use crate::process::{Process, Read, Status};
 use crate::record::Probes;
-use crate::stages::{
-    Abi, DEV_LINKS, DEV_NODES, DEV_SHM, Filters, MASKED_PROC, READ_ONLY_PROC, SCRATCH_MOUNTS, wanted_rlimits,
-};
+use crate::stages::{Abi, Filters};
 
 /// What holds of the launcher itself, for comparison. Read once.
 #[derive(Debug)]
@@ -153,12 +153,12 @@ fn compare(expected: &Expected<'_>) -> Read<Vec<Item>> {
     let status = process.status()?;
     let mounts = process.mounts()?;
     let mut items = namespaces(&process, expected)?;
-    items.extend(mount_items(&process, &mounts)?);
+    items.extend(mounts::mount_items(&process, &mounts)?);
     items.extend(landlock(expected));
     items.extend(status_items(&process, &status, expected)?);
-    items.extend(group_items(&process, expected)?);
-    items.push(rlimits(&process, expected.limits)?);
-    items.push(tmp_quota(&process, expected.limits)?);
+    items.extend(limits::group_items(&process, expected)?);
+    items.push(limits::rlimits(&process, expected.limits)?);
+    items.push(limits::tmp_quota(&process, expected.limits)?);
     items.extend(own_items(expected));
     Ok(items)
 }
@@ -194,80 +194,6 @@ fn id_maps(expected: &Expected<'_>) -> Vec<String> {
     let lines = [(expected.inside.0, expected.ids.0), (expected.inside.1, expected.ids.1)];
     let one: Vec<String> = lines.iter().map(|(inside, outside)| format!("{inside} {outside} 1")).collect();
     one.iter().chain(&one).cloned().collect()
-}
-
-fn mount_items(process: &Process, mounts: &[Mount]) -> Read<Vec<Item>> {
-    let points: Vec<String> = mounts.iter().map(|mount| mount.point.clone()).collect();
-    let writable: Vec<String> =
-        mounts.iter().filter(|mount| !mount.has("ro")).map(|mount| mount.point.clone()).collect();
-    let scratch: Vec<String> = SCRATCH_MOUNTS.map(str::to_owned).to_vec();
-    let as_set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
-    let lacking = |flag: &str| {
-        mounts.iter().filter(|mount| !mount.has(flag)).map(|mount| mount.point.clone()).collect::<Vec<_>>()
-    };
-    let (suid, devices) = (lacking("nosuid"), lacking("nodev"));
-    let readonly = Item::read_back(
-        ControlId::RootReadonly,
-        as_set(&writable) == as_set(&scratch) && points.iter().any(|point| point == "/"),
-        Facts::new().with("writable", Fact::List(scratch)),
-        Facts::new().with("mounts", u64::try_from(points.len()).unwrap_or(0)).with("writable", Fact::List(writable)),
-    );
-    let flags = Item::read_back(
-        ControlId::MountsNosuidNodev,
-        suid.is_empty() && devices == ["/dev"],
-        Facts::new().with("suid_on", Fact::List(Vec::new())).with("devices_on", Fact::List(vec!["/dev".to_owned()])),
-        Facts::new().with("suid_on", Fact::List(suid)).with("devices_on", Fact::List(devices)),
-    );
-    Ok(vec![readonly, flags, dev_minimal(process)?, proc_masked(process, mounts)])
-}
-
-fn dev_minimal(process: &Process) -> Read<Item> {
-    let mut wanted: Vec<String> =
-        DEV_NODES.iter().map(|node| format!("{} {}:{}", node.name, node.major, node.minor)).collect();
-    wanted.extend(DEV_LINKS.iter().map(|(name, target)| format!("{name} {target}")));
-    wanted.push(format!("{DEV_SHM}/"));
-    wanted.sort();
-    let dir = process.root.join("root/dev");
-    let mut seen = Vec::new();
-    for entry in fs::read_dir(&dir).map_err(at(&dir))? {
-        let entry = entry.map_err(at(&dir))?;
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let stat = rustix::fs::lstat(&path).map_err(|errno| at(&path)(errno.into()))?;
-        let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
-        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-        seen.push(if kind.is_char_device() {
-            format!("{name} {major}:{minor}")
-        } else if kind.is_symlink() {
-            format!("{name} {}", fs::read_link(&path).map_err(at(&path))?.to_string_lossy())
-        } else if kind.is_dir() {
-            format!("{name}/")
-        } else {
-            format!("{name} ?")
-        });
-    }
-    seen.sort();
-    let facts = |list: &[String]| {
-        let names = list.iter().map(|item| item.split([' ', '/']).next().unwrap_or_default().to_owned()).collect();
-        Facts::new().with("entries", Fact::List(names))
-    };
-    Ok(Item::read_back(ControlId::DevMinimal, seen == wanted, facts(&wanted), facts(&seen)))
-}
-
-fn proc_masked(process: &Process, mounts: &[Mount]) -> Item {
-    let proc = process.root.join("root/proc");
-    let there: Vec<&str> = MASKED_PROC.into_iter().filter(|name| proc.join(name).symlink_metadata().is_ok()).collect();
-    let covered = |name: &&str| mounts.iter().any(|mount| mount.point == format!("/proc/{name}"));
-    let masked: Vec<String> = there.iter().copied().filter(|name| covered(name)).map(str::to_owned).collect();
-    let fresh = mounts.iter().any(|mount| mount.point == "/proc" && mount.fs == "proc" && mount.has("ro"));
-    let all: Vec<String> = there.into_iter().map(str::to_owned).collect();
-    let list = |names: &[&str]| Fact::List(names.iter().map(|name| (*name).to_owned()).collect());
-    Item::read_back(
-        ControlId::ProcMasked,
-        fresh && masked == all,
-        Facts::new().with("masked", list(&MASKED_PROC)).with("read_only", list(&READ_ONLY_PROC)),
-        Facts::new().with("masked", Fact::List(masked)).with("whole_read_only", fresh),
-    )
 }
 
 fn landlock(expected: &Expected<'_>) -> Vec<Item> {
@@ -376,62 +302,6 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
             Facts::new().with("after_exec", Fact::Ints(open_after_exec)).with("before_exec", fds),
         ),
     ])
-}
-
-fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Vec<Item>> {
-    let inside = expected.group.is_in(&process.text("cgroup")?);
-    let limits = expected.limits;
-    let item = |id, backs: Vec<ReadBack>| {
-        let facts =
-            |of: fn(&ReadBack) -> u64| backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back)));
-        let agree = backs.iter().all(|back| back.got == back.wanted);
-        let observed = facts(|back| back.got).with("member", inside).with("version", 1_u64);
-        Item::read_back(id, inside && agree, facts(|back| back.wanted), observed)
-    };
-    Ok(vec![
-        item(ControlId::CgroupMemory, expected.group.memory_limits(limits)?),
-        item(ControlId::CgroupCpu, expected.group.cpu_limits(limits)?),
-        item(ControlId::CgroupPids, expected.group.pids_limits(limits)?),
-    ])
-}
-
-fn rlimits(process: &Process, limits: &Limits) -> Read<Item> {
-    let text = process.text("limits")?;
-    let (mut requested, mut observed, mut holds) = (Facts::new(), Facts::new(), true);
-    for (_, label, value) in wanted_rlimits(limits) {
-        let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
-        let mut fields = line.split_whitespace().map(|field| field.parse::<u64>().ok());
-        let (soft, hard) = (fields.next().flatten(), fields.next().flatten());
-        holds = holds && soft == Some(value) && hard == Some(value);
-        let name = label.trim_start_matches("Max ").replace(' ', "_");
-        requested = requested.with(&name, value);
-        observed = observed.with(&name, soft.map_or(Fact::from("?"), Fact::from));
-    }
-    Ok(Item::read_back(ControlId::Rlimits, holds, requested, observed))
-}
-
-fn tmp_quota(process: &Process, limits: &Limits) -> Read<Item> {
-    let mut devices = BTreeSet::new();
-    let (mut bytes, mut inodes) = (0, 0);
-    for mount in SCRATCH_MOUNTS {
-        let path = process.root.join("root").join(mount.trim_start_matches('/'));
-        let stat = rustix::fs::stat(&path).map_err(|errno| at(&path)(errno.into()))?;
-        let _new = devices.insert(stat.st_dev);
-        let fs = rustix::fs::statfs(&path).map_err(|errno| at(&path)(errno.into()))?;
-        bytes = fs.f_blocks.saturating_mul(u64::try_from(fs.f_bsize).unwrap_or(0));
-        inodes = fs.f_files;
-    }
-    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
-    let wanted = limits.tmp_bytes.div_ceil(page) * page;
-    Ok(Item::read_back(
-        ControlId::TmpQuota,
-        devices.len() == 1 && bytes == wanted && inodes == limits.tmp_inodes,
-        Facts::new().with("bytes", wanted).with("inodes", limits.tmp_inodes),
-        Facts::new()
-            .with("bytes", bytes)
-            .with("inodes", inodes)
-            .with("file_systems", u64::try_from(devices.len()).unwrap_or(0)),
-    ))
 }
 
 /// Controls of our own code: the clocks are read back from their timers, the rest is configured.

@@ -1,0 +1,68 @@
+//! Who an event of the loop is for, as a number that epoll carries.
+
+use crate::live::Alarm;
+
+/// Who an event is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Daemon,
+    DaemonEnd,
+    SignerEnd,
+    Signal,
+    Cell(u32, Part),
+}
+
+/// The descriptors of one cell, in the order of `Live::sources`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Records,
+    InitEnd,
+    Alarm(Alarm),
+}
+
+pub(super) const PARTS: [Part; 5] =
+    [Part::Records, Part::InitEnd, Part::Alarm(Alarm::Wall), Part::Alarm(Alarm::Cpu), Part::Alarm(Alarm::Round)];
+
+impl Source {
+    pub(super) fn token(self) -> u64 {
+        match self {
+            Self::Daemon => 0,
+            Self::DaemonEnd => 1,
+            Self::SignerEnd => 2,
+            Self::Signal => 3,
+            Self::Cell(slot, part) => {
+                let at = PARTS.iter().position(|known| *known == part).and_then(|at| u64::try_from(at).ok());
+                (u64::from(slot) + 1) * 8 + at.unwrap_or(0)
+            }
+        }
+    }
+
+    pub(super) fn from_token(token: u64) -> Option<Self> {
+        match token {
+            0 => Some(Self::Daemon),
+            1 => Some(Self::DaemonEnd),
+            2 => Some(Self::SignerEnd),
+            3 => Some(Self::Signal),
+            4..=7 => None,
+            _ => {
+                let part = PARTS.get(usize::try_from(token % 8).ok()?)?;
+                Some(Self::Cell(u32::try_from(token / 8 - 1).ok()?, *part))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_name_their_source() {
+        let mut sources = vec![Source::Daemon, Source::DaemonEnd, Source::SignerEnd, Source::Signal];
+        sources.extend(PARTS.into_iter().flat_map(|part| [Source::Cell(0, part), Source::Cell(1023, part)]));
+        for source in sources {
+            assert_eq!(Source::from_token(source.token()), Some(source));
+        }
+        assert_eq!(Source::from_token(5), None);
+    }
+}

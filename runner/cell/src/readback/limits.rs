@@ -1,0 +1,66 @@
+//! Which limits really hold: groups, rlimits, the scratch's quota.
+
+use std::collections::BTreeSet;
+
+use toolcell_types::{ControlId, Fact, Facts, Limits};
+
+use super::{Expected, Item};
+use crate::cgroup::ReadBack;
+use crate::process::{Process, Read, at};
+use crate::stages::{SCRATCH_MOUNTS, wanted_rlimits};
+
+pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Vec<Item>> {
+    let inside = expected.group.is_in(&process.text("cgroup")?);
+    let limits = expected.limits;
+    let item = |id, backs: Vec<ReadBack>| {
+        let facts =
+            |of: fn(&ReadBack) -> u64| backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back)));
+        let agree = backs.iter().all(|back| back.got == back.wanted);
+        let observed = facts(|back| back.got).with("member", inside).with("version", 1_u64);
+        Item::read_back(id, inside && agree, facts(|back| back.wanted), observed)
+    };
+    Ok(vec![
+        item(ControlId::CgroupMemory, expected.group.memory_limits(limits)?),
+        item(ControlId::CgroupCpu, expected.group.cpu_limits(limits)?),
+        item(ControlId::CgroupPids, expected.group.pids_limits(limits)?),
+    ])
+}
+
+pub(super) fn rlimits(process: &Process, limits: &Limits) -> Read<Item> {
+    let text = process.text("limits")?;
+    let (mut requested, mut observed, mut holds) = (Facts::new(), Facts::new(), true);
+    for (_, label, value) in wanted_rlimits(limits) {
+        let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+        let mut fields = line.split_whitespace().map(|field| field.parse::<u64>().ok());
+        let (soft, hard) = (fields.next().flatten(), fields.next().flatten());
+        holds = holds && soft == Some(value) && hard == Some(value);
+        let name = label.trim_start_matches("Max ").replace(' ', "_");
+        requested = requested.with(&name, value);
+        observed = observed.with(&name, soft.map_or(Fact::from("?"), Fact::from));
+    }
+    Ok(Item::read_back(ControlId::Rlimits, holds, requested, observed))
+}
+
+pub(super) fn tmp_quota(process: &Process, limits: &Limits) -> Read<Item> {
+    let mut devices = BTreeSet::new();
+    let (mut bytes, mut inodes) = (0, 0);
+    for mount in SCRATCH_MOUNTS {
+        let path = process.root.join("root").join(mount.trim_start_matches('/'));
+        let stat = rustix::fs::stat(&path).map_err(|errno| at(&path)(errno.into()))?;
+        let _new = devices.insert(stat.st_dev);
+        let fs = rustix::fs::statfs(&path).map_err(|errno| at(&path)(errno.into()))?;
+        bytes = fs.f_blocks.saturating_mul(u64::try_from(fs.f_bsize).unwrap_or(0));
+        inodes = fs.f_files;
+    }
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let wanted = limits.tmp_bytes.div_ceil(page) * page;
+    Ok(Item::read_back(
+        ControlId::TmpQuota,
+        devices.len() == 1 && bytes == wanted && inodes == limits.tmp_inodes,
+        Facts::new().with("bytes", wanted).with("inodes", limits.tmp_inodes),
+        Facts::new()
+            .with("bytes", bytes)
+            .with("inodes", inodes)
+            .with("file_systems", u64::try_from(devices.len()).unwrap_or(0)),
+    ))
+}
