@@ -55,7 +55,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Receipts(args) => asking(commands::receipts::receipts(&args)),
         Command::Keys(KeysCommand::Show(args)) => asking(commands::keys::show(&args)),
         Command::Verify(args) => commands::verify::verify(&args),
-        Command::Serve(args) => Err(serve::serve(&args)),
+        Command::Serve(args) => serve::serve(&args),
         Command::Signer(args) => parts::signer(&args),
         Command::Daemon(args) => parts::daemon(&args),
         Command::Launcher(args) => parts::launcher(&args),

@@ -10,6 +10,7 @@ mod error;
 mod ids;
 mod listener;
 mod settings;
+mod signals;
 mod start;
 mod state;
 
@@ -26,6 +27,7 @@ use rustix::fs::{Mode, OFlags};
 use self::error::{ServeError, call, file};
 use self::ids::Ids;
 use self::settings::Settings;
+use self::signals::Signals;
 use self::start::{Outfit, Parts, launcher_arguments};
 use self::state::{Owners, State};
 use crate::args::ServeArgs;
@@ -39,15 +41,16 @@ const SIGNER_OFFSET: u32 = 1;
 /// An ending instance lets go of its lock a moment after its socket is gone.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Serves until it is told to end. Returns only on failure, as the launcher takes over this process.
-pub(crate) fn serve(args: &ServeArgs) -> Failure {
+/// Serves until it is told to end. Returns only if that was before there was a launcher to take over, or on failure.
+pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     match prepare(args) {
         Ok(never) => match never {},
         // The part has said itself why, and what to do.
-        Err(error @ ServeError::NotReady { .. }) => Failure::plain(Exit::Failed, error),
+        Err(error @ ServeError::NotReady { .. }) => Err(Failure::plain(Exit::Failed, error)),
+        Err(ServeError::Asked) => Ok(Exit::Ok),
         Err(error) => {
             let remedy = error.remedy();
-            Failure::new(Exit::Failed, error, remedy)
+            Err(Failure::new(Exit::Failed, error, remedy))
         }
     }
 }
@@ -68,9 +71,10 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
 
     let state = State::open(&settings.state, LOCK_PATIENCE)?;
     let instance = state.instance()?;
+    let signals = Signals::hold()?;
     listener::make_folder(&settings.runtime)?;
     let ids = ids::lock(&settings.runtime.join("uids"), settings.uid_base)?;
-    let held = Held { settings, state, instance, ids };
+    let held = Held { settings, state, instance, ids, signals };
     Err(held.serve(ready))
 }
 
@@ -81,6 +85,7 @@ struct Held {
     state: State,
     instance: String,
     ids: Ids,
+    signals: Signals,
 }
 
 impl Held {
@@ -125,7 +130,7 @@ impl Held {
             signer: self.state.signer_folder()?,
             policy: settings.policy.as_deref().map(open_policy).transpose()?,
         };
-        Ok((outfit.start()?, arguments))
+        Ok((outfit.start(&self.signals)?, arguments))
     }
 
     fn announce(&self, ready: Option<OwnedFd>) {

@@ -158,6 +158,12 @@ pub fn spawn(
 /// # Errors
 /// EINVAL, which cannot happen for these signals.
 pub fn reset_signals() -> io::Result<()> {
+    reset_dispositions()?;
+    nix::sys::signal::SigSet::empty().thread_set_mask()?;
+    Ok(())
+}
+
+fn reset_dispositions() -> io::Result<()> {
     let default = nix::sys::signal::SigAction::new(
         nix::sys::signal::SigHandler::SigDfl,
         nix::sys::signal::SaFlags::empty(),
@@ -168,13 +174,12 @@ pub fn reset_signals() -> io::Result<()> {
         // the structure.
         unsafe { nix::sys::signal::sigaction(signal, &default) }?;
     }
-    nix::sys::signal::SigSet::empty().thread_set_mask()?;
     Ok(())
 }
 
-/// Turns this process into `program`, with arguments, environment, descriptors and signals as for [`spawn`]. If that
-/// fails, `on_failure` gets the error and the process ends with code 126: descriptors may be gone by then, so nothing
-/// of the caller can go on.
+/// Turns this process into `program`, with arguments, environment, descriptors and signal dispositions as for [`spawn`].
+/// Blocked signals stay blocked, so that one that comes meanwhile waits for the new program. If it fails, `on_failure`
+/// gets the error and the process ends with code 126: descriptors may be gone by then, so nothing of the caller can go on.
 pub fn exec(
     program: &CStr,
     args: &[CString],
@@ -182,7 +187,7 @@ pub fn exec(
     fds: &[(BorrowedFd<'_>, RawFd)],
     on_failure: impl FnOnce(io::Error),
 ) -> ! {
-    match reset_signals().and_then(|()| install(fds)) {
+    match reset_dispositions().and_then(|()| install(fds)) {
         Ok(()) => match nix::unistd::execve(program, args, env) {
             Ok(never) => match never {},
             Err(errno) => on_failure(errno.into()),

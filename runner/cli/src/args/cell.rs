@@ -32,7 +32,7 @@ const LIMITS: &str = "Limits (none is ever unlimited)";
 #[command(after_help = format!("{RUN_EXAMPLES}\n{}", exit::RUN_TABLE))]
 pub(crate) struct RunArgs {
     /// The program and its arguments
-    #[arg(value_name = "ARGV", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "ARGV", required = true, trailing_var_arg = true)]
     pub(crate) argv: Vec<OsString>,
     /// Image that the root is made of
     #[arg(long, value_name = "IMAGE", help_heading = "Cell")]

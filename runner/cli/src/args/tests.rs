@@ -39,6 +39,7 @@ fn wrong_amounts_are_told_with_what_is_expected() {
         (["run", "-e", "1=2", "true"], "expected NAME=VALUE"),
         (["run", "-w", "tmp", "true"], "expected an absolute path inside"),
         (["run", "--call-id", "a/b", "true"], "call_id must match"),
+        (["run", "--nonsense", "--", "true"], "unexpected argument '--nonsense'"),
         (["run", "--accept-unavailable", "seccom", "true"], "expected names of controls"),
         (["serve", "--socket-mode", "0777", "--detach"], "expected an octal mode"),
         (["serve", "--idle-exit", "0", "--detach"], "expected a whole number of seconds"),

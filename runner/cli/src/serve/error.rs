@@ -67,14 +67,6 @@ pub(crate) enum ServeError {
         /// Why.
         source: toolcell_cell::CgroupError,
     },
-    /// A part could not be started.
-    #[error("cannot start the {part}")]
-    Start {
-        /// Which part.
-        part: &'static str,
-        /// Why.
-        source: toolcell_sys::ForkError,
-    },
     /// A part ended, or took too long, before the daemon was ready.
     #[error("the {part} {why} before anything was served")]
     NotReady {
@@ -83,6 +75,9 @@ pub(crate) enum ServeError {
         /// What it did.
         why: &'static str,
     },
+    /// A signal asked for the end before anything was served. No failure.
+    #[error("asked to end")]
+    Asked,
     /// A system call that does not fail on a sound machine.
     #[error("{call} failed")]
     Call {
@@ -115,9 +110,10 @@ impl ServeError {
             Self::Leftovers { .. } => {
                 "mount the v1 controllers memory, pids, cpu, cpuacct and freezer, writable for root".to_owned()
             }
-            Self::Start { .. } | Self::Call { .. } => {
+            Self::Call { .. } => {
                 "look at the limits of this machine: processes, memory, seccomp of a container".to_owned()
             }
+            Self::Asked => "start it again".to_owned(),
             Self::NotReady { .. } => "look at what it said above".to_owned(),
         }
     }
@@ -156,8 +152,8 @@ mod tests {
             ServeError::InUse { path: path() },
             ServeError::NoIds { from: 7 },
             ServeError::Leftovers { source: toolcell_cell::CgroupError::NoController { controller: "pids" } },
-            ServeError::Start { part: "signer", source: toolcell_sys::ForkError::Threaded { threads: 2 } },
             ServeError::NotReady { part: "daemon", why: "ended" },
+            ServeError::Asked,
             ServeError::Call { call: "socketpair", source: io() },
         ];
         let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n  {}", error.remedy())).collect();

@@ -15,6 +15,7 @@ use toolcell_sys::Child;
 
 use super::error::{ServeError, call};
 use super::settings::Settings;
+use super::signals::Signals;
 use crate::render;
 
 /// The running binary (proc(5)); a file replaced meanwhile is not what the parts are started from.
@@ -50,7 +51,7 @@ pub(super) struct Parts {
 
 impl Outfit<'_> {
     /// Starts both and waits until the daemon takes calls. On failure neither is left.
-    pub(super) fn start(self) -> Result<Parts, ServeError> {
+    pub(super) fn start(self, signals: &Signals) -> Result<Parts, ServeError> {
         let pair = |kind| {
             let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
             call("socketpair", pair)
@@ -60,7 +61,8 @@ impl Outfit<'_> {
         let (ready, tell) = call("pipe2", rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC))?;
 
         let daemon_arguments = self.daemon_arguments()?;
-        let signer = spawn("signer", self.signer_arguments(), &[(to_daemon.as_fd(), 3), (self.signer.as_fd(), 4)])?;
+        let signer =
+            spawn("starting the signer", self.signer_arguments(), &[(to_daemon.as_fd(), 3), (self.signer.as_fd(), 4)])?;
         let mut descriptors = vec![
             (self.listener.as_fd(), 3),
             (to_launcher.as_fd(), 4),
@@ -69,12 +71,12 @@ impl Outfit<'_> {
             (tell.as_fd(), 7),
         ];
         descriptors.extend(self.policy.as_ref().map(|policy| (policy.as_fd(), 8)));
-        let daemon = spawn("daemon", daemon_arguments, &descriptors);
+        let daemon = spawn("starting the daemon", daemon_arguments, &descriptors);
         let daemon = daemon.inspect_err(|_| end(&signer))?;
         // Our copies of the daemon's ends: its death must show as the end of these.
         drop((to_launcher, to_signer, to_daemon, tell));
         let parts = Parts { signer, daemon, launcher };
-        parts.wait_until_ready(ready).inspect_err(|_| parts.end())?;
+        parts.wait_until_ready(ready, signals).inspect_err(|_| parts.end())?;
         Ok(parts)
     }
 
@@ -122,13 +124,14 @@ impl Outfit<'_> {
 
 impl Parts {
     /// Ready is one line on the pipe. The end of the pipe, or of a part, means that there will be none.
-    fn wait_until_ready(&self, ready: OwnedFd) -> Result<(), ServeError> {
+    fn wait_until_ready(&self, ready: OwnedFd, signals: &Signals) -> Result<(), ServeError> {
         let begin = Instant::now();
         loop {
             let left = PATIENCE.saturating_sub(begin.elapsed());
             let timeout = Timespec::try_from(left)
                 .map_err(|source| ServeError::Call { call: "poll", source: io::Error::other(source) })?;
             let mut polled = [
+                PollFd::new(signals, PollFlags::IN),
                 PollFd::new(&ready, PollFlags::IN),
                 PollFd::new(&self.signer.pidfd, PollFlags::IN),
                 PollFd::new(&self.daemon.pidfd, PollFlags::IN),
@@ -139,7 +142,10 @@ impl Parts {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return call("poll", Err(errno)),
             }
-            let [has_line, ..] = polled.map(|fd| !fd.revents().is_empty());
+            let [is_asked, has_line, ..] = polled.map(|fd| !fd.revents().is_empty());
+            if is_asked {
+                return Err(ServeError::Asked);
+            }
             // What was written before an end counts.
             return if has_line { self.read_line(ready) } else { Err(self.blame()) };
         }
@@ -193,9 +199,9 @@ impl Parts {
     }
 }
 
-fn spawn(part: &'static str, arguments: Vec<String>, fds: &[(BorrowedFd<'_>, RawFd)]) -> Result<Child, ServeError> {
+fn spawn(doing: &'static str, arguments: Vec<String>, fds: &[(BorrowedFd<'_>, RawFd)]) -> Result<Child, ServeError> {
     let arguments = call("execve", command_line(arguments))?;
-    toolcell_sys::spawn(PROGRAM, &arguments, &environment(), fds).map_err(|source| ServeError::Start { part, source })
+    call(doing, toolcell_sys::spawn(PROGRAM, &arguments, &environment(), fds).map_err(io::Error::other))
 }
 
 fn command_line(arguments: Vec<String>) -> io::Result<Vec<CString>> {
