@@ -5,9 +5,9 @@
 //! restart, the ledger does.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, SetOnce};
 use tokio_util::sync::CancellationToken;
 use toolcell_types::{CallId, RunningCall, Sha256};
 
@@ -33,7 +33,8 @@ pub(crate) struct LiveCall {
     identity: Sha256,
     output: Arc<Output>,
     cancel: CancellationToken,
-    running: OnceLock<RunningCall>,
+    running: SetOnce<RunningCall>,
+    over: CancellationToken,
 }
 
 impl LiveCall {
@@ -62,15 +63,20 @@ impl LiveCall {
         self.cancel.is_cancelled()
     }
 
-    /// What is told of it; none until its intent is signed.
-    pub(crate) fn running(&self) -> Option<&RunningCall> {
-        self.running.get()
+    /// What is told of it, once its intent is signed; none if it was refused instead.
+    pub(crate) async fn running(&self) -> Option<&RunningCall> {
+        tokio::select! {
+            biased;
+            running = self.running.wait() => Some(running),
+            () = self.over.cancelled() => None,
+        }
     }
 
     /// The intent is signed.
     pub(crate) fn set_running(&self, running: RunningCall) {
-        // A second intent cannot be signed for one place; the first one stays.
-        let _first = self.running.get_or_init(|| running);
+        if self.running.set(running).is_err() {
+            tracing::error!("a call had a second intent; the first one stays");
+        }
     }
 }
 
@@ -128,7 +134,8 @@ impl Calls {
             identity,
             output,
             cancel: CancellationToken::new(),
-            running: OnceLock::new(),
+            running: SetOnce::new(),
+            over: CancellationToken::new(),
         });
         state.live.insert(key, Arc::clone(&live));
         drop(state);
@@ -228,6 +235,7 @@ impl Drop for Place {
         self.live.output.close();
         let mut state = self.calls.lock();
         state.live.remove(&self.live.key);
+        self.live.over.cancel();
         if self.live.output.has_reservation() {
             state.awaited.insert(self.live.key.clone(), Arc::clone(&self.live.output));
         }

@@ -27,16 +27,21 @@ pub(crate) struct Attested {
 /// A call with its effect.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    /// The call and its verdict.
-    pub(crate) judged: Judged,
-    /// What it did.
-    pub(crate) attested: Attested,
+    judged: Judged,
+    attested: Attested,
+}
+
+impl Settled {
+    /// Apart, to be carried on.
+    pub(crate) fn into_parts(self) -> (Judged, Attested) {
+        (self.judged, self.attested)
+    }
 }
 
 /// Attests the effect.
 pub(crate) fn attest(judged: Judged) -> Settled {
-    let pending = &judged.pending;
-    let attested = weigh(&judged.seen, &pending.complete_exit_codes, &pending.transient_exit_codes);
+    let pending = judged.pending();
+    let attested = weigh(judged.seen(), &pending.complete_exit_codes, &pending.transient_exit_codes);
     Settled { judged, attested }
 }
 

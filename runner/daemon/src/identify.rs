@@ -1,8 +1,8 @@
 //! Who is asking: from the credentials of the connection, never from anything that a request says.
 
-use std::os::fd::AsFd;
+use std::os::fd::AsFd as _;
 
-use rustix::net::sockopt::socket_peercred;
+use tokio::net::UnixStream;
 use toolcell_policy::{Principal, Role};
 use toolcell_receipts::statement;
 
@@ -15,7 +15,7 @@ pub(crate) struct Peer {
     pub(crate) uid: u32,
     /// Group.
     pub(crate) gid: u32,
-    /// Process; for the receipt only, as numbers are used again.
+    /// Process; for the receipt only, as numbers are used again. 0 if it is none of this pid namespace.
     pub(crate) pid: u32,
     /// Supplementary groups.
     pub(crate) groups: Vec<u32>,
@@ -26,11 +26,11 @@ impl Peer {
     ///
     /// # Errors
     /// The kernel does not tell; the connection must then be closed.
-    pub(crate) fn of(socket: impl AsFd) -> std::io::Result<Self> {
-        let credentials = socket_peercred(&socket)?;
-        let pid = u32::try_from(credentials.pid.as_raw_nonzero().get()).map_err(std::io::Error::other)?;
+    pub(crate) fn of(socket: &UnixStream) -> std::io::Result<Self> {
+        let credentials = socket.peer_cred()?;
+        let pid = u32::try_from(credentials.pid().unwrap_or(0)).map_err(std::io::Error::other)?;
         let groups = toolcell_sys::peer_groups(socket.as_fd())?;
-        Ok(Self { uid: credentials.uid.as_raw(), gid: credentials.gid.as_raw(), pid, groups })
+        Ok(Self { uid: credentials.uid(), gid: credentials.gid(), pid, groups })
     }
 }
 
@@ -115,9 +115,9 @@ pub(crate) fn identify(decoded: DecodedCall, operator_uids: &[u32]) -> Identifie
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_kernel_tells_who_is_at_the_other_end() {
-        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    #[tokio::test]
+    async fn the_kernel_tells_who_is_at_the_other_end() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(&ours).unwrap();
         assert_eq!(peer.uid, rustix::process::getuid().as_raw());
         assert_eq!(peer.pid, std::process::id());

@@ -27,15 +27,14 @@ pub(crate) type AnswerBytes = Bytes;
 /// # Errors
 /// `LEDGER_INVALID`: nothing was written, and the next start settles the call as lost.
 pub(crate) async fn sign(daemon: &Daemon, settled: Settled) -> Result<AnswerBytes, Problem> {
-    let Settled { judged, attested } = settled;
-    let (stored, kept) = store(&daemon.blobs, judged.output).await?;
-    let [stdout, stderr] = stored;
-    let (pending, seen) = (judged.pending, judged.seen);
+    let (judged, attested) = settled.into_parts();
+    let (pending, seen, output, finished_on) = judged.into_parts();
+    let ([stdout, stderr], kept) = store(&daemon.blobs, output).await?;
     let outcome = Outcome {
         definition: pending.definition,
         intent_index: pending.intent_index,
         started_on: seen.started_on,
-        finished_on: judged.finished_on,
+        finished_on,
         controls: control_items(&seen.controls),
         status: attested.status,
         is_error: attested.is_error,

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use toolcell_ledger::{Blobs, Ledger, LedgerError, Opening, Reader};
@@ -35,6 +36,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const LAST_OUTCOMES: Duration = Duration::from_secs(30);
 /// How long the last replies may take.
 const LAST_REPLIES: Duration = Duration::from_secs(5);
+/// 512 connections, 64 calls with two pipes and two memory files each, the state, and room.
+const DESCRIPTORS: u64 = 4096;
 /// Threads on which waiting is allowed: reads of the ledger and writes of blobs.
 const WAITING_THREADS: usize = 32;
 
@@ -72,6 +75,7 @@ fn system(doing: &'static str) -> impl Fn(std::io::Error) -> DaemonError {
 fn confine(mut config: DaemonConfig) -> Result<DaemonConfig, DaemonError> {
     let sandbox = |source: Box<dyn std::error::Error + Send + Sync>| DaemonError::Sandbox { source };
     let bind = RootBind { source: config.state.as_fd(), at: STATE, read_only: false };
+    raise_descriptor_limit().map_err(system("raise its limit of descriptors"))?;
     toolcell_sys::private_root(&[bind]).map_err(|error| sandbox(error.into()))?;
     toolcell_sys::become_user(config.uid, config.gid).map_err(|error| sandbox(error.into()))?;
     config.policy = None;
@@ -81,6 +85,16 @@ fn confine(mut config: DaemonConfig) -> Result<DaemonConfig, DaemonError> {
     Ok(config)
 }
 
+/// Connections and pipes need more descriptors than the 1024 that a process has by custom.
+fn raise_descriptor_limit() -> std::io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(DESCRIPTORS, |most| most.min(DESCRIPTORS));
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })?)
+}
+
 /// From the confined process to its end.
 async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(), DaemonError> {
     let mut terminated = signal(SignalKind::terminate()).map_err(system("listen for SIGTERM"))?;
@@ -88,6 +102,9 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
     let executor = executor(&config, boot_id)?;
     let launcher =
         Launcher::connect(config.launcher).map_err(|error| DaemonError::Launcher { source: Arc::new(error) })?;
+    // The signer lives as long as its socket is open somewhere: with an invalid ledger nobody else keeps it, and its end
+    // would be that of the whole instance.
+    let _signer_stays = config.signer.try_clone().map_err(system("use the signer's socket"))?;
     let signer = SignerClient::connect(config.signer).map_err(system("use the signer's socket"))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let parts = open(Path::new("/").join(STATE).as_path(), (signer, &executor, &clock))?;

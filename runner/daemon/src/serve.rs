@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
@@ -31,11 +32,13 @@ const PER_USER_MAX: usize = 256;
 /// How long a request head may take, and how long a connection may wait for its next request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// Most bytes of a request head.
-const HEAD_MAX_BYTES: usize = 64 * 1024;
+const HEAD_MAX_BYTES: usize = 32 * 1024;
 /// Most header lines.
 const HEADERS_MAX: usize = 64;
 /// After an accept that failed (for want of descriptors, say).
 const BREATHER: Duration = Duration::from_millis(50);
+/// How long the log says nothing more about connections that were turned away.
+const SILENCE: Duration = Duration::from_secs(60);
 /// How often quiet is looked for.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -56,24 +59,25 @@ pub(crate) struct Server {
     open: Arc<Mutex<HashMap<u32, usize>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    told_full: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Server {
     /// A server for these paths; it stops when `stop` says so.
     pub(crate) fn new(router: Router, calls: Arc<Calls>, stop: CancellationToken) -> Self {
-        Self { router, calls, open: Arc::default(), tasks: TaskTracker::new(), stop }
+        Self { router, calls, open: Arc::default(), tasks: TaskTracker::new(), stop, told_full: Arc::default() }
     }
 
     /// Accepts until asked to stop, or until it was quiet for `idle_exit`.
     pub(crate) async fn accept(&self, listener: UnixListener, idle_exit: Option<Duration>) -> Stopped {
-        let mut quiet_since = tokio::time::Instant::now();
+        let mut quiet_since = Instant::now();
         let mut ticks = tokio::time::interval(TICK);
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Stopped::Asked,
                 accepted = listener.accept() => {
-                    quiet_since = tokio::time::Instant::now();
+                    quiet_since = Instant::now();
                     match accepted {
                         Ok((stream, _address)) => self.open(stream),
                         Err(error) => {
@@ -84,7 +88,7 @@ impl Server {
                 }
                 _ = ticks.tick() => {
                     if self.calls.live_count() > 0 || !self.tasks.is_empty() {
-                        quiet_since = tokio::time::Instant::now();
+                        quiet_since = Instant::now();
                     }
                     if idle_exit.is_some_and(|most| quiet_since.elapsed() >= most) {
                         return Stopped::Idle;
@@ -103,6 +107,15 @@ impl Server {
         }
     }
 
+    /// At most one line in a while, so that nobody fills the log by connecting.
+    fn tell_full(&self, uid: u32) {
+        let mut told = self.told_full.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|at| at.elapsed() >= SILENCE) {
+            *told = Some(Instant::now());
+            tracing::warn!(uid, "too many connections are open, new ones are turned away");
+        }
+    }
+
     fn open(&self, stream: UnixStream) {
         let peer = match Peer::of(&stream) {
             Ok(peer) => Arc::new(peer),
@@ -112,7 +125,7 @@ impl Server {
             }
         };
         let Some(seat) = Seat::take(&self.open, peer.uid) else {
-            tracing::warn!(uid = peer.uid, "too many connections, the newest is closed");
+            self.tell_full(peer.uid);
             turn_away(&stream);
             return;
         };
@@ -136,6 +149,7 @@ async fn converse(stream: UnixStream, (router, peer): (Router, Arc<Peer>), stop:
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(HEAD_MAX_BYTES)
+        .max_header_size(HEAD_MAX_BYTES)
         .max_headers(HEADERS_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);

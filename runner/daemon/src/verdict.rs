@@ -45,14 +45,27 @@ pub(crate) struct Seen {
 /// A call with its verdict.
 #[derive(Debug)]
 pub(crate) struct Judged {
+    pending: Pending,
+    seen: Seen,
+    output: Option<CapturedOutput>,
+    finished_on: UnixMicros,
+}
+
+impl Judged {
     /// The call.
-    pub(crate) pending: Pending,
+    pub(crate) fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
     /// What happened.
-    pub(crate) seen: Seen,
-    /// What it printed; none if the tool was not let go.
-    pub(crate) output: Option<CapturedOutput>,
-    /// When the end was seen.
-    pub(crate) finished_on: UnixMicros,
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Apart, to be carried on: with what it printed (none if the tool was not let go) and when the end was seen.
+    pub(crate) fn into_parts(self) -> (Pending, Seen, Option<CapturedOutput>, UnixMicros) {
+        (self.pending, self.seen, self.output, self.finished_on)
+    }
 }
 
 /// Gives the end its words.

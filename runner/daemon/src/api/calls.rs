@@ -54,8 +54,10 @@ enum Found {
 
 async fn look(daemon: &Daemon, identity: &Identity, id: &CallId) -> Result<Found, Problem> {
     daemon.ledger()?;
-    if let Some(running) = live(daemon, identity, id).and_then(|live| live.running().cloned()) {
-        return Ok(Found::Running(running));
+    if let Some(live) = live(daemon, identity, id)
+        && let Some(running) = live.running().await
+    {
+        return Ok(Found::Running(running.clone()));
     }
     let attempt = recorded(daemon, identity, id).await?;
     if attempt.state == CallState::Submitting {

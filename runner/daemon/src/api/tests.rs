@@ -413,6 +413,20 @@ async fn an_ending_daemon_takes_no_call() {
 }
 
 #[tokio::test]
+async fn an_operator_ends_an_idle_daemon_and_nobody_ends_a_busy_one() {
+    let world = World::new();
+    let end = async |uid| world.post(uid, "/v1/shutdown", &json!({})).await;
+    assert_eq!(end(CALLER).await.code(), "ROLE_DENIED");
+    assert_eq!(world.submit_async("a", "hang", "respond-async").await.status, 202);
+    assert_eq!(end(OPERATOR).await.code(), "QUEUE_FULL");
+    world.post(CALLER, "/v1/calls/a/cancel", &json!({})).await;
+    world.answer("a").await;
+    assert_eq!(end(OPERATOR).await.status, 202);
+    assert!(world.daemon.calls.stop().is_cancelled());
+    assert_eq!(world.submit(CALLER, "b", "print:x").await.code(), "QUEUE_FULL");
+}
+
+#[tokio::test]
 async fn a_call_of_an_earlier_life_is_settled_as_lost() {
     for (leftovers_gone, state, effect) in
         [(true, CallState::Failed, Effect::None), (false, CallState::Unknown, Effect::Unknown)]
