@@ -106,3 +106,31 @@ impl DaemonError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use toolcell_ledger::SignError;
+    use toolcell_policy::Policy;
+
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_to_do() {
+        let refused = || std::io::Error::from_raw_os_error(13);
+        let errors = [
+            DaemonError::PolicyFile { name: "tools.toml".to_owned(), source: refused() },
+            DaemonError::Policy { source: Policy::parse(&[("tools.tml".to_owned(), Vec::new())]).unwrap_err() },
+            DaemonError::Sandbox { source: refused().into() },
+            DaemonError::System { doing: "read the boot id", source: refused() },
+            DaemonError::Build { got: "x".to_owned() },
+            DaemonError::Ledger { source: LedgerError::Busy { most: 1 } },
+            DaemonError::Signer { source: SignError::Unreachable { source: refused() } },
+            DaemonError::Blobs { source: BlobError::File { path: PathBuf::from("/state/blobs"), source: refused() } },
+            DaemonError::Launcher { source: Arc::new(LauncherError::Gone) },
+            DaemonError::Logs { source: refused().into() },
+            DaemonError::PolicyFolder { path: PathBuf::from("the policy directory"), most: 16 },
+        ];
+        let lines: Vec<_> = errors.iter().map(|error| format!("{error}\n  hint: {}", error.remedy())).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+}

@@ -1,6 +1,6 @@
 //! The daemon: HTTP on a Unix socket in, plans to the launcher, signed receipts and answers out.
 //!
-//! [`run`] confines the process, opens the ledger, settles what an earlier life left open, and answers requests until it
+//! [`run()`] confines the process, opens the ledger, settles what an earlier life left open, and answers requests until it
 //! is asked to end. A call goes through `pipeline`, top to bottom: decode, identify, gate, intent (signed, fsynced), plan,
 //! cell, verdict, effect, outcome (signed, fsynced), reply.
 //!

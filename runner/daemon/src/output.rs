@@ -84,7 +84,7 @@ impl Output {
         })
     }
 
-    /// Reads both pipes until [`Output::finish`]. Must be called within the runtime, at most once.
+    /// Reads both pipes until [`Reading::finish`]. Must be called within the runtime, at most once.
     ///
     /// # Errors
     /// A descriptor is no pipe, or cannot be registered.
