@@ -20,7 +20,7 @@ pub enum DaemonError {
         source: std::io::Error,
     },
     /// The policy has mistakes.
-    #[error("the policy is not valid:\n{source}")]
+    #[error("the policy is not valid")]
     Policy {
         /// All of them.
         source: InvalidPolicy,
@@ -64,7 +64,7 @@ pub enum DaemonError {
         source: BlobError,
     },
     /// The launcher is gone, without which no call can run.
-    #[error("{source}")]
+    #[error("no call can run any more")]
     Launcher {
         /// How.
         source: Arc<LauncherError>,

@@ -2,7 +2,7 @@
 
 use toolcell_ledger::{Append, AttemptKey, Committed, Record};
 use toolcell_receipts::statement::{Definition, Intent, PlannedControl, StatementError};
-use toolcell_receipts::{assemble, dsse};
+use toolcell_receipts::{UnixMicros, assemble, dsse};
 use toolcell_types::{ControlId, ErrorCode, Facts, Limits, Problem, RunningCall};
 
 use crate::daemon::{Daemon, fault, ledger_problem};
@@ -72,6 +72,7 @@ fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
         let detail = format!("there is no image {:?}", call.image);
         Problem::new(ErrorCode::PermissionDenied, detail, "name an image that is there")
     })?;
+    let submitted_on = daemon.clock.wall();
     Ok(Definition {
         request: request.digest(),
         call_id: request.request().call_id.clone(),
@@ -86,9 +87,16 @@ fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
         image: image.reference,
         submitter: asked.identity().submitter(),
         executor: daemon.executor.clone(),
-        invocation_id: uuid::Uuid::now_v7().to_string(),
-        submitted_on: daemon.clock.wall(),
+        invocation_id: invocation_id(submitted_on),
+        submitted_on,
     })
+}
+
+/// A UUIDv7 of that time (RFC 9562): sorts by it, and 74 random bits keep it from being met again.
+fn invocation_id(at: UnixMicros) -> String {
+    let nanos = u32::try_from(at.0 % 1_000_000).unwrap_or(0) * 1000;
+    let timestamp = uuid::Timestamp::from_unix(uuid::NoContext, at.0 / 1_000_000, nanos);
+    uuid::Uuid::new_v7(timestamp).to_string()
 }
 
 /// The wall clock is the shorter of the limit and of what is left of `deadline_ms`.
@@ -141,6 +149,15 @@ fn draft_problem(error: &StatementError) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_invocation_s_name_begins_with_its_time_and_is_new_each_time() {
+        let at = UnixMicros(1_796_000_000_123_456);
+        let (one, other) = (invocation_id(at), invocation_id(at));
+        assert!(one.starts_with("01a229f1-287b-7"), "{one}");
+        assert_eq!((one.len(), &one[14..15]), (36, "7"));
+        assert_ne!(one, other);
+    }
 
     #[test]
     fn a_deadline_shortens_the_wall_clock_and_never_lengthens_it() {
