@@ -68,19 +68,35 @@ pub(crate) enum Command {
     Launcher(LauncherArgs),
 }
 
+/// In which form a failure is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// Words on standard error.
+    Plain,
+    /// A refusal is the one JSON object on standard output; all else as words.
+    Problem,
+    /// A line of the log, which is JSON.
+    Log,
+}
+
 impl Command {
-    /// Whether exactly one JSON object is to be on standard output.
-    pub(crate) fn is_json(&self) -> bool {
+    /// In which form a failure is told.
+    pub(crate) fn talk(&self) -> Talk {
+        let by_json = |is_json: bool| if is_json { Talk::Problem } else { Talk::Plain };
+        let by_log = |format: LogFormat| if format == LogFormat::Json { Talk::Log } else { Talk::Plain };
         match self {
-            Self::Run(args) => args.cell.json,
-            Self::Call(args) => args.cell.json,
-            Self::Tools(args) => args.json,
-            Self::Calls(args) => args.json,
-            Self::Cancel(args) => args.json,
-            Self::Receipts(args) => args.json,
-            Self::Keys(KeysCommand::Show(args)) => args.json,
-            Self::Verify(args) => args.json,
-            Self::Serve(_) | Self::Signer(_) | Self::Daemon(_) | Self::Launcher(_) => false,
+            Self::Run(args) => by_json(args.cell.json),
+            Self::Call(args) => by_json(args.cell.json),
+            Self::Tools(args) => by_json(args.json),
+            Self::Calls(args) => by_json(args.json),
+            Self::Cancel(args) => by_json(args.json),
+            Self::Receipts(args) => by_json(args.json),
+            Self::Keys(KeysCommand::Show(args)) => by_json(args.json),
+            Self::Verify(args) => by_json(args.json),
+            Self::Serve(args) => by_log(args.log_format.unwrap_or(LogFormat::Human)),
+            Self::Signer(args) => by_log(args.log_format),
+            Self::Daemon(args) => by_log(args.log_format),
+            Self::Launcher(args) => by_log(args.log_format),
         }
     }
 }

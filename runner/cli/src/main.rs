@@ -31,9 +31,9 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => {
-            let is_json = cli.command.is_json();
+            let talk = cli.command.talk();
             dispatch(cli.command).unwrap_or_else(|failure| {
-                render::failure(&failure, is_json);
+                render::failure(&failure, talk);
                 failure.exit
             })
         }

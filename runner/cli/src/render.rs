@@ -15,8 +15,10 @@ use toolcell_client::Stream;
 pub(crate) use listing::{calls, receipts, running, tool, tools};
 pub(crate) use summary::{Place, summary};
 
+use crate::args::{LogFormat, Talk};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::logs;
 
 /// Writes data to standard output.
 pub(crate) fn out(data: &[u8]) -> Result<(), Failure> {
@@ -44,17 +46,24 @@ pub(crate) fn say(text: &str) {
     err(format!("toolcell: {}\n", clean_lines(text)).as_bytes());
 }
 
-/// Says why a command did not do what it was asked, and what to do next. With `--json` a refusal is the one object.
-pub(crate) fn failure(failure: &Failure, is_json: bool) {
+/// Says why a command did not do what it was asked, and what to do next.
+pub(crate) fn failure(failure: &Failure, talk: Talk) {
     if failure.exit == Exit::BrokenPipe {
         return;
     }
-    if let (true, Some(problem)) = (is_json, &failure.problem)
+    if let (Talk::Problem, Some(problem)) = (talk, &failure.problem)
         && json(problem).is_ok()
     {
         return;
     }
-    say(&with_causes(&failure.error));
+    let text = with_causes(&failure.error);
+    if talk == Talk::Log {
+        // A part that failed early has no log yet; one that has keeps it.
+        let _has_log = logs::begin(LogFormat::Json).is_ok();
+        tracing::error!(hint = failure.hint.as_deref(), "{text}");
+        return;
+    }
+    say(&text);
     if let Some(text) = &failure.hint {
         hint(text);
     }

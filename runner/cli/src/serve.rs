@@ -30,11 +30,11 @@ use self::settings::Settings;
 use self::signals::Signals;
 use self::start::{Outfit, Parts, launcher_arguments};
 use self::state::{Owners, State};
-use crate::args::ServeArgs;
+use crate::args::{LogFormat, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paths::Places;
-use crate::{build_digest, render};
+use crate::{build_digest, logs, render};
 
 /// The daemon and the signer have the first two ids of the range.
 const SIGNER_OFFSET: u32 = 1;
@@ -66,6 +66,7 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     checks::machine()?;
     let places = Places::of_process().ok_or(ServeError::NotRoot)?;
     let settings = settings::of(args, &places)?;
+    call("setting up the log", logs::begin(settings.log_format).map_err(std::io::Error::other))?;
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
 
@@ -135,7 +136,10 @@ impl Held {
 
     fn announce(&self, ready: Option<OwnedFd>) {
         let (socket, state) = (self.settings.socket.display(), self.state.path.display());
-        render::say(&format!("serving {socket} (instance {}, state {state})", self.instance));
+        match self.settings.log_format {
+            LogFormat::Human => render::say(&format!("serving {socket} (instance {}, state {state})", self.instance)),
+            LogFormat::Json => tracing::info!(%socket, instance = self.instance, %state, "serving"),
+        }
         // Whoever waited for this may be gone; serving does not depend on it.
         drop(ready.map(|ready| File::from(ready).write_all(b"ready\n")));
     }
