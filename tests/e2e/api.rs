@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 use toolcell_tests::{Connection, Instance, Need, Request, Running, needs};
-use toolcell_types::{CallState, CallsPage, ErrorCode, KeysPage, ReceiptsPage, RunningCall, ToolsPage, Verdict};
+use toolcell_types::{
+    Answer, CallState, CallsPage, ErrorCode, KeysPage, ReceiptsPage, RunningCall, ToolsPage, Verdict,
+};
 
 #[test]
 fn tools_are_listed_with_schema_limits_and_digest() {
@@ -138,6 +140,58 @@ fn a_follower_sees_output_before_the_end_and_a_gone_one_holds_nothing_up() {
     assert!(kept.text().starts_with("up\n1\n") && kept.text().ends_with("\ndone\n"));
     let err = instance.get(&format!("/v1/calls/{}/stderr", running.call_id));
     assert_eq!((err.status(), err.body.len()), (200, 0));
+}
+
+#[test]
+fn a_follower_that_does_not_read_stalls_the_program_and_the_wall_limit_ends_it() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Instance::start();
+    let request = Request::program("floods", &["0"]).limits(json!({ "wall_ms": 1500 }));
+    let headers = [("Prefer", "respond-async, follow")];
+    assert_eq!(instance.post_with("/v1/calls", &headers, &request.bytes()).status(), 202);
+    let mut follower = instance.connect();
+    follower.send("GET", &format!("/v1/calls/{}/stdout?follow=1", request.call_id()), &[], b"").unwrap();
+    assert_eq!(follower.head().unwrap().status, 200);
+    let path = format!("/v1/calls/{}", request.call_id());
+    let answer: Answer =
+        toolcell_tests::eventually("the wall limit", || serde_json::from_slice(&instance.get(&path).body).ok());
+    assert_eq!(answer.verdict, Verdict::WallLimit);
+    assert!(answer.usage.stdout_bytes.unwrap() < 8 << 20, "{:?}", answer.usage);
+    // The control: nobody in the way, and the same program reaches the output limit long before.
+    let free = instance.call(&request.id(&toolcell_tests::fresh_id()));
+    assert_eq!(free.verdict, Verdict::OutputLimit);
+}
+
+#[test]
+fn outputs_of_calls_side_by_side_do_not_mix() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Instance::start();
+    std::thread::scope(|scope| {
+        for n in 0..12 {
+            let instance = &instance;
+            scope.spawn(move || {
+                let line = format!("for i in $(seq 200); do echo {n}; echo {n} >&2; done");
+                let answer = instance.call(&Request::shell(&line));
+                let expected = json!(format!("{n}\n").repeat(200));
+                assert_eq!((json!(answer.stdout), json!(answer.stderr)), (expected.clone(), expected));
+            });
+        }
+    });
+}
+
+#[test]
+fn cut_output_is_cut_between_characters() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = Instance::start();
+    let line = "import sys; sys.stdout.buffer.write('é€😀'.encode() * 1000)";
+    for keep in 100..110 {
+        let request = Request::exec(&["python3", "-c", line]).limits(json!({ "output_keep_bytes": keep }));
+        let answer = instance.call(&request);
+        let kept = json!(answer.stdout).as_str().expect("still a text").to_owned();
+        assert!(kept.chars().all(|c| "é€😀".contains(c)) && kept.len() <= keep, "{keep}: {kept}");
+        let dropped = answer.truncated.stdout.unwrap().dropped_bytes;
+        assert_eq!(u64::try_from(kept.len()).unwrap() + dropped, 9000, "{keep}");
+    }
 }
 
 #[test]

@@ -84,6 +84,43 @@ fn a_daemon_that_ends_when_idle_ends_and_leaves_nothing() {
     instance.wait_for_its_own_end();
 }
 
+/// A copy of the binary with another build id (the note that the linker makes, see ld(1) --build-id).
+fn another_build(dir: &std::path::Path) -> String {
+    let mut bytes = std::fs::read(toolcell_tests::toolcell_path()).unwrap();
+    let note = [4_u32.to_le_bytes(), 20_u32.to_le_bytes(), 3_u32.to_le_bytes(), *b"GNU\0"].concat();
+    let at = bytes.windows(note.len()).position(|window| window == note).expect("the binary has a build id");
+    bytes[at + note.len()] ^= 1;
+    let path = dir.join("toolcell");
+    std::fs::write(&path, bytes).unwrap();
+    std::os::unix::fs::chown(&path, Some(0), Some(0)).unwrap();
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn an_idle_daemon_of_another_build_is_replaced_and_a_busy_one_refused_with_a_word() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2]);
+    let machine = FreshMachine::new();
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let other = another_build(dir.path());
+    assert_eq!(run(&mut machine.toolcell(&["run", "--", "true"])).code, 0);
+    let first = health(&machine);
+    let replaced = run(machine.command(&other).args(["run", "--", "echo", "new"])).expect_code(0);
+    assert_eq!(replaced.text(), "new\n");
+    let second = health(&machine);
+    assert!(first.build != second.build && first.instance == second.instance, "{first:?} {second:?}");
+
+    let mut busy = Live::start(machine.command(&other).args(["run", "--", "sh", "-c", "echo up; sleep 50"]));
+    busy.read_until("up\n");
+    let refused = run(&mut machine.toolcell(&["run", "--", "true"]));
+    assert!(refused.code != 0 && refused.stderr.contains("another build"), "{}: {}", refused.code, refused.stderr);
+    assert_eq!(health(&machine).build, second.build, "it serves on");
+    busy.signal(nix::sys::signal::Signal::SIGINT);
+    assert_eq!(busy.finish().code, 130);
+    machine.stop_daemon();
+}
+
 #[test]
 fn the_key_can_be_shown_before_any_call() {
     needs!(MACHINE[0], MACHINE[1], MACHINE[2]);

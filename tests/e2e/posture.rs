@@ -402,7 +402,12 @@ fn the_daemon_and_the_signer_have_no_privilege_and_no_way_to_gain_one() {
                 .any(|line| { line.starts_with("Max core file size") && line.split_whitespace().nth(4) == Some("0") })
         );
         let own = Process::read(std::process::id()).unwrap();
-        assert_ne!(process.namespace("mnt"), own.namespace("mnt"), "{what}");
+        for kind in ["mnt", "net", "ipc"] {
+            assert_ne!(process.namespace(kind), own.namespace(kind), "{kind} of {what}");
+        }
+        let place = if uid == base { "state" } else { "signer" };
+        let seen: Vec<String> = names(&process.root("/")).into_iter().collect();
+        assert_eq!(seen, [place], "nothing else of the host is in reach of {what}");
     }
 }
 
