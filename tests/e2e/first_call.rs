@@ -30,6 +30,42 @@ fn the_readme_s_command_builds_starts_what_it_needs_and_prints_42() {
     machine.stop_daemon();
 }
 
+/// The README's shell examples, line by line, without those that build or test.
+fn readme_examples() -> Vec<String> {
+    let readme = std::fs::read_to_string(workspace_root().join("README.md")).unwrap();
+    let blocks = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let text = blocks.collect::<String>().replace("\\\n", " ");
+    let skip = ["cargo ", "tests/", "toolcell="];
+    text.lines()
+        .filter(|line| !line.is_empty() && !skip.iter().any(|word| line.starts_with(word)))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_readme_s_examples_do_what_they_say() {
+    needs!(MACHINE[0], MACHINE[1], MACHINE[2], Need::Tool("curl"), Need::Tool("bash"));
+    let machine = FreshMachine::new();
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let binary = toolcell_tests::toolcell_path().to_string_lossy().into_owned();
+    let examples = readme_examples();
+    assert!(examples.len() >= 8, "{examples:?}");
+    for line in examples {
+        let line = line.replace("target/release/toolcell", &binary);
+        let script = format!("toolcell={binary}; cd {}; {line}", dir.path().display());
+        let ran = run(machine.command("bash").args(["-c", &script]));
+        // What the line itself says, by its program or its comment; else it must go well.
+        let expected = match &line {
+            line if line.contains("exit 3") => 3,
+            line if line.contains("exit code 124") => 124,
+            _ => 0,
+        };
+        assert_eq!(ran.code, expected, "{line}\n{}\n{}", ran.text(), ran.stderr);
+        assert!(!ran.text().contains("urn:toolcell:problem"), "{line}\n{}", ran.text());
+    }
+    machine.stop_daemon();
+}
+
 #[test]
 fn the_second_call_finds_the_first_one_s_daemon_and_says_one_line_only() {
     needs!(MACHINE[0], MACHINE[1], MACHINE[2]);
