@@ -68,6 +68,7 @@ struct Launcher {
     free: BTreeSet<u32>,
     /// Groups that were still busy when their cell was over.
     remains: Vec<Cgroup>,
+    processors: u64,
     asked_to_end: bool,
     unlink: Vec<std::path::PathBuf>,
     _locks: Vec<OwnedFd>,
@@ -109,6 +110,7 @@ impl Launcher {
             slots: BTreeMap::new(),
             free: (0..CELLS_MAX).collect(),
             remains: Vec::new(),
+            processors: std::thread::available_parallelism().map_or(1, |count| u64::try_from(count.get()).unwrap_or(1)),
             asked_to_end: false,
             unlink: config.unlink,
             _locks: config.locks,
@@ -186,13 +188,19 @@ impl Launcher {
     fn on_packet(&mut self, fds: Vec<OwnedFd>) -> Result<(), LauncherError> {
         let message = postcard::from_bytes(self.link.packet()).map_err(|source| LauncherError::Decode { source })?;
         match message {
+            ToLauncher::Go { cell } => {
+                if let Some(live) = self.slots.get(&cell).and_then(|slot| self.cells.get_mut(slot)) {
+                    live.on_go();
+                }
+                Ok(())
+            }
             ToLauncher::Kill { cell, reason } => {
                 if let Some(live) = self.slots.get(&cell).and_then(|slot| self.cells.get_mut(slot)) {
                     live.on_kill(reason);
                 }
                 Ok(())
             }
-            ToLauncher::Launch { cell, has_stdin, prepare } => {
+            ToLauncher::Arm { cell, has_stdin, prepare } => {
                 let mut fds = fds.into_iter();
                 let passed = match (fds.next(), fds.next(), fds.next()) {
                     (Some(go), None, None) if !has_stdin => Passed { go, stdin: None },
@@ -208,7 +216,7 @@ impl Launcher {
                 }
                 let limits = prepare.limits;
                 match self.shop.build(cell, slot, &prepare, passed) {
-                    Ok(built) => match Live::new(cell, built, limits, accepted) {
+                    Ok(built) => match Live::new(cell, built, (limits, accepted), self.processors) {
                         Ok(live) => self.admit(cell, slot, live),
                         Err((errno, mut built)) => {
                             end_at_once(&built.init);
@@ -258,8 +266,8 @@ impl Launcher {
         let link = |source| LauncherError::Link { source };
         match step {
             Step::Wait => Ok(()),
-            Step::Started(controls, outputs) => {
-                self.link.send(&FromLauncher::Started { cell, controls }, outputs).map_err(link)
+            Step::Armed(controls, outputs) => {
+                self.link.send(&FromLauncher::Armed { cell, controls }, outputs).map_err(link)
             }
             Step::Over(over) => {
                 self.take_off(cell, slot);

@@ -1,6 +1,6 @@
 //! One live cell: what it waits for, what was seen of it, and how it is brought to its end.
 //!
-//! `setting up → running → dying → gone`. Every step is taken when a descriptor says so; nothing here blocks.
+//! `setting up → armed → running → dying → gone`. Every step is taken when a descriptor says so; nothing here blocks.
 
 mod ending;
 
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
-use toolcell_types::plan::{EndReport, KillReason, LaunchFault};
+use toolcell_types::plan::{ARMED_MAX_MS, EndReport, KillReason, LaunchFault};
 use toolcell_types::{CellId, ControlId, ControlReport, Limits};
 
 use crate::cgroup::Counters;
@@ -44,8 +44,8 @@ pub(crate) enum Alarm {
 pub(crate) enum Step {
     /// Nothing.
     Wait,
-    /// Tell the daemon that the tool runs, with the read ends of its output.
-    Started(Vec<ControlReport>, Vec<OwnedFd>),
+    /// Tell the daemon that the cell waits for *go*, with the read ends of its output.
+    Armed(Vec<ControlReport>, Vec<OwnedFd>),
     /// It is over: take it off and tell the daemon.
     Over(Over),
 }
@@ -62,6 +62,7 @@ pub(crate) enum Over {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     SettingUp,
+    Armed,
     Running,
     Dying { since_us: u64, reaped: bool },
 }
@@ -73,6 +74,8 @@ pub(crate) struct Live {
     built: Built,
     limits: Limits,
     accepted: Vec<ControlId>,
+    /// Processors of this machine: how fast the tree can use up its time.
+    processors: u64,
     phase: Phase,
     wall: Timer,
     cpu: Timer,
@@ -93,8 +96,8 @@ impl Live {
     pub(crate) fn new(
         id: CellId,
         mut built: Built,
-        limits: Limits,
-        accepted: Vec<ControlId>,
+        (limits, accepted): (Limits, Vec<ControlId>),
+        processors: u64,
     ) -> Result<Self, (Errno, Built)> {
         let timers = Timer::new().and_then(|wall| Ok((wall, Timer::new()?, Timer::new()?)));
         let timers = timers.and_then(|timers| timers.0.start(SETUP_LIMIT_US).map(|()| timers));
@@ -108,6 +111,7 @@ impl Live {
             built,
             limits,
             accepted,
+            processors,
             phase: Phase::SettingUp,
             wall,
             cpu,
@@ -203,10 +207,11 @@ impl Live {
     }
 
     fn on_armed(&mut self, probes: Probes, shop: &Workshop, outside: &Outside) -> Step {
-        match self.let_go(probes, shop, outside) {
+        match self.read_back(probes, shop, outside) {
             Ok(controls) => {
+                self.phase = Phase::Armed;
                 let outputs = self.outputs.take().map_or_else(Vec::new, |(stdout, stderr)| vec![stdout, stderr]);
-                Step::Started(controls, outputs)
+                Step::Armed(controls, outputs)
             }
             Err(fault) => {
                 self.fault = Some(fault);
@@ -216,8 +221,8 @@ impl Live {
         }
     }
 
-    /// Reads the waiting process back; if all holds, starts the clocks and says the word.
-    fn let_go(
+    /// Reads the waiting process back, with both clocks as they will be started at *go*; gives it time to wait.
+    fn read_back(
         &mut self,
         probes: Probes,
         shop: &Workshop,
@@ -226,7 +231,8 @@ impl Live {
         let tool = self.find_tool()?;
         prefer_for_oom(tool).map_err(|error| fault("read-back", "oom_score_adj", &error))?;
         self.scratch = Some(open_scratch(tool).map_err(|errno| fault("read-back", "open /tmp", &errno.into()))?);
-        let clocks = self.start_clocks().map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
+        let timer = |errno: Errno| fault("read-back", "timerfd", &errno.into());
+        let clocks = self.start_clocks().map_err(timer)?;
         let expected = Expected {
             tool,
             ids: self.built.ids,
@@ -240,18 +246,27 @@ impl Live {
             outside,
         };
         let controls = readback::report(&expected, &self.accepted)?;
-        self.baseline = self.built.group.counters();
-        // Set-up and reading back do not count: the wall clock starts now.
-        self.go_us = monotonic_us();
-        let _left = self.start_clocks().map_err(|errno| fault("read-back", "timerfd", &errno.into()))?;
-        let _sent = rustix::net::send(
-            &self.built.control,
-            &[WORD_GO],
-            rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT,
-        )
-        .map_err(|errno| fault("exec", "say go", &errno.into()))?;
-        self.phase = Phase::Running;
+        self.wall.start(ARMED_MAX_MS.saturating_mul(1000)).map_err(timer)?;
         Ok(controls)
+    }
+
+    /// The daemon says *go*: starts the clocks, as nothing before counts, and passes the word on.
+    pub(crate) fn on_go(&mut self) {
+        if self.phase != Phase::Armed {
+            return;
+        }
+        self.baseline = self.built.group.counters();
+        self.go_us = monotonic_us();
+        let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
+        let said = self.start_clocks().and_then(|_running| rustix::net::send(&self.built.control, &[WORD_GO], flags));
+        match said {
+            Ok(_) => self.phase = Phase::Running,
+            Err(errno) => {
+                self.go_us = 0;
+                self.fault = Some(fault("exec", "say go", &errno.into()));
+                self.kill_tree();
+            }
+        }
     }
 
     /// The cell has exactly two processes now: its init and the tool's.
@@ -283,9 +298,7 @@ impl Live {
     /// How long the tree needs at least, at its highest rate, to use up what it has left.
     fn cpu_pause_us(&self, used_us: u64) -> u64 {
         let left_us = self.limits.cpu_ms.saturating_mul(1000).saturating_sub(used_us);
-        let processors =
-            std::thread::available_parallelism().map_or(1, |count| u64::try_from(count.get()).unwrap_or(1));
-        let rate_millis = self.limits.cpu_millis.min(processors.saturating_mul(1000)).max(1);
+        let rate_millis = self.limits.cpu_millis.min(self.processors.saturating_mul(1000)).max(1);
         (left_us.saturating_mul(1000) / rate_millis).max(CPU_ROUND_US)
     }
 
@@ -322,12 +335,20 @@ impl Live {
                 });
                 self.kill_tree();
             }
+            (Alarm::Wall, Phase::Armed) => {
+                let _first = self.fault.get_or_insert(LaunchFault::Stage {
+                    stage: "armed".to_owned(),
+                    errno: nix::libc::ETIMEDOUT,
+                    detail: format!("not let go within {ARMED_MAX_MS} ms"),
+                });
+                self.kill_tree();
+            }
             (Alarm::Wall, Phase::Running) => self.kill_for(OwnKill::Wall),
             (Alarm::Cpu, Phase::Running) => self.look_at_cpu(),
             (Alarm::Round, Phase::Dying { .. }) => return self.look_at_dying(),
             (Alarm::Wall | Alarm::Cpu, Phase::Dying { .. })
-            | (Alarm::Cpu, Phase::SettingUp)
-            | (Alarm::Round, Phase::SettingUp | Phase::Running) => {}
+            | (Alarm::Cpu, Phase::SettingUp | Phase::Armed)
+            | (Alarm::Round, Phase::SettingUp | Phase::Armed | Phase::Running) => {}
         }
         Step::Wait
     }
@@ -348,7 +369,7 @@ impl Live {
     /// The daemon asks for the end.
     pub(crate) fn on_kill(&mut self, reason: KillReason) {
         match self.phase {
-            Phase::SettingUp => {
+            Phase::SettingUp | Phase::Armed => {
                 let _first = self.fault.get_or_insert(LaunchFault::Killed { reason });
                 self.kill_tree();
             }

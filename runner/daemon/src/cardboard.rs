@@ -1,8 +1,8 @@
 //! For tests: a daemon around a launcher and a signer of cardboard, with a real ledger in a folder of its own.
 //!
 //! The launcher runs nothing. What a cell does is the last argument of its program: `print:TEXT`, `exit:CODE`, `hang`
-//! (until killed), `flood` (prints until killed), `mount`, `control`, `early` (killed before it started), `messy` (exits
-//! with 0, and nobody saw its tree gone).
+//! (until killed), `flood` (prints until killed), `mount`, `nowhere`, `control`, `broken` (refused before they wait for
+//! *go*), `early` (killed before it started), `messy` (exits with 0, and nobody saw its tree gone).
 
 use std::collections::HashMap;
 use std::io::{IoSlice, IoSliceMut, Read as _, Write as _};
@@ -94,7 +94,9 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let seen = Arc::new(Seen::default());
     let watched = Arc::clone(&seen);
-    std::thread::spawn(move || PaperLauncher { socket: theirs, seen: watched, hanging: HashMap::new() }.run());
+    std::thread::spawn(move || {
+        PaperLauncher { socket: theirs, seen: watched, armed: HashMap::new(), hanging: HashMap::new() }.run()
+    });
     let daemon = Daemon {
         policy: Policy::builtin().unwrap(),
         log,
@@ -114,6 +116,8 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
 struct PaperLauncher {
     socket: OwnedFd,
     seen: Arc<Seen>,
+    /// Cells that wait for *go*, with what they are to do.
+    armed: HashMap<CellId, (String, Vec<std::io::PipeWriter>)>,
     hanging: HashMap<CellId, Vec<std::io::PipeWriter>>,
 }
 
@@ -121,13 +125,18 @@ impl PaperLauncher {
     fn run(mut self) {
         while let Some((bytes, mut descriptors)) = self.take() {
             match postcard::from_bytes(&bytes).unwrap() {
-                ToLauncher::Launch { cell, prepare, .. } => {
+                ToLauncher::Arm { cell, prepare, .. } => {
                     self.seen.launches.fetch_add(1, Ordering::SeqCst);
                     *self.seen.limits.lock().unwrap() = Some(prepare.limits);
                     let mut go = Vec::new();
                     std::fs::File::from(descriptors.remove(0)).read_to_end(&mut go).unwrap();
                     let go: Go = postcard::from_bytes(&go).unwrap();
-                    self.act(cell, go.argv.last().unwrap());
+                    self.arm(cell, go.argv.last().unwrap());
+                }
+                ToLauncher::Go { cell } => {
+                    if let Some((what, writers)) = self.armed.remove(&cell) {
+                        self.act(cell, &what, writers);
+                    }
                 }
                 ToLauncher::Kill { cell, reason } => {
                     self.seen.kills.lock().unwrap().push(reason);
@@ -135,7 +144,10 @@ impl PaperLauncher {
                         KillReason::Cancelled => EndCause::Cancelled,
                         KillReason::OutputLimit => EndCause::OutputLimit,
                     };
-                    if self.hanging.remove(&cell).is_some() {
+                    if self.armed.remove(&cell).is_some() {
+                        let fault = LaunchFault::Killed { reason };
+                        self.send(&FromLauncher::Refused { cell, fault, tree_gone: true }, &[]);
+                    } else if self.hanging.remove(&cell).is_some() {
                         self.end(cell, cause, true);
                     }
                 }
@@ -143,47 +155,58 @@ impl PaperLauncher {
         }
     }
 
-    fn act(&mut self, cell: CellId, what: &str) {
-        let refuse = |fault| FromLauncher::Refused { cell, fault, tree_gone: true };
+    fn arm(&mut self, cell: CellId, what: &str) {
         let text = |text: &str| text.to_owned();
+        let fault = match what {
+            "mount" => LaunchFault::Mount { host: text("/secret"), errno: 13, detail: text("not yours") },
+            "nowhere" => LaunchFault::Mount { host: text("/nowhere"), errno: 2, detail: text("not there") },
+            "control" => {
+                let (detail, remedy) = (text("not seen"), text("use another kernel"));
+                LaunchFault::Control { id: ControlId::Seccomp, detail, remedy }
+            }
+            "broken" => LaunchFault::Stage { stage: text("mounts"), errno: 12, detail: text("pivot_root") },
+            _later => {
+                let writers = self.pipes(cell);
+                self.armed.insert(cell, (text(what), writers));
+                return;
+            }
+        };
+        self.send(&FromLauncher::Refused { cell, fault, tree_gone: true }, &[]);
+    }
+
+    fn act(&mut self, cell: CellId, what: &str, mut writers: Vec<std::io::PipeWriter>) {
         match what.split_once(':').unwrap_or((what, "")) {
             ("print", words) => {
-                self.start(cell).first_mut().unwrap().write_all(words.as_bytes()).unwrap();
+                writers[0].write_all(words.as_bytes()).unwrap();
+                drop(writers);
                 self.end(cell, EndCause::Exited(0), true);
             }
             ("exit", code) => {
-                drop(self.start(cell));
+                drop(writers);
                 self.end(cell, EndCause::Exited(code.parse().unwrap()), true);
             }
             ("messy", _) => {
-                drop(self.start(cell));
+                drop(writers);
                 self.end(cell, EndCause::Exited(0), false);
             }
             ("flood", _) => {
-                let writers = self.start(cell);
                 let mut stdout = writers[0].try_clone().unwrap();
                 // Ends with the pipe.
                 std::thread::spawn(move || while stdout.write_all(&[b'x'; 4096]).is_ok() {});
                 self.hanging.insert(cell, writers);
             }
             ("hang", _) => {
-                let writers = self.start(cell);
                 self.hanging.insert(cell, writers);
             }
-            ("mount", _) => {
-                let fault = LaunchFault::Mount { host: text("/secret"), errno: 13, detail: text("not yours") };
-                self.send(&refuse(fault), &[]);
+            ("early", _) => {
+                let fault = LaunchFault::Killed { reason: KillReason::Cancelled };
+                self.send(&FromLauncher::Refused { cell, fault, tree_gone: true }, &[]);
             }
-            ("control", _) => {
-                let (detail, remedy) = (text("not seen"), text("use another kernel"));
-                self.send(&refuse(LaunchFault::Control { id: ControlId::Seccomp, detail, remedy }), &[]);
-            }
-            ("early", _) => self.send(&refuse(LaunchFault::Killed { reason: KillReason::Cancelled }), &[]),
             other => panic!("the cardboard cannot do {other:?}"),
         }
     }
 
-    fn start(&self, cell: CellId) -> Vec<std::io::PipeWriter> {
+    fn pipes(&self, cell: CellId) -> Vec<std::io::PipeWriter> {
         let [(out, out_writer), (err, err_writer)] = [std::io::pipe().unwrap(), std::io::pipe().unwrap()];
         let controls = ControlId::ALL.map(|id| ControlReport {
             id,
@@ -193,8 +216,8 @@ impl PaperLauncher {
             requested: Facts::new(),
             observed: Facts::new(),
         });
-        let started = FromLauncher::Started { cell, controls: controls.to_vec() };
-        self.send(&started, &[&out.into(), &err.into()]);
+        let armed = FromLauncher::Armed { cell, controls: controls.to_vec() };
+        self.send(&armed, &[&out.into(), &err.into()]);
         vec![out_writer, err_writer]
     }
 

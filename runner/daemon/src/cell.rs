@@ -1,30 +1,81 @@
-//! Supervising one cell: ask for it, read its output, have it killed when asked to or when it prints too much, and see
-//! its end.
+//! Supervising one cell: have it built and see that its controls hold; once the intent is signed let it go, read its
+//! output, have it killed when asked to or when it prints too much, and see its end.
 //!
 //! Guarantees: whatever happens after the intent ends in a value that an outcome can be made of, except that the
 //! launcher dies (then nobody saw the end, and the next start settles the call). Does not: measure or decide the cause
 //! of an end, which is the launcher's; the clocks here only notice a launcher that has fallen silent.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use toolcell_receipts::UnixMicros;
 use toolcell_types::plan::{EndReport, KillReason, LaunchFault};
-use toolcell_types::{ControlReport, Problem};
+use toolcell_types::{ControlId, ControlReport, ErrorCode, Facts, Problem};
 
 use crate::calls::LiveCall;
 use crate::daemon::{Daemon, fault};
+use crate::identify::IdentifiedCall;
+use crate::intent::{Intended, Pending};
 use crate::launcher::{Cell, CellEvent, LauncherError};
 use crate::output::{CapturedOutput, Reading};
-use crate::plan::{Pending, PlanFault, Planned};
+use crate::plan::{PlanFault, Planned, Prospect};
 
 /// How long the launcher may take beyond what it was told: to build a cell while it builds others, or to empty one.
 const SILENCE: Duration = Duration::from_secs(120);
 
+/// A cell that waits to be let go, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// All controls were seen to hold. Dropping it has the cell killed.
+    Armed {
+        /// The cell.
+        cell: Cell,
+        /// All controls.
+        controls: Vec<ControlReport>,
+        /// Read end of standard output.
+        stdout: OwnedFd,
+        /// Read end of standard error.
+        stderr: OwnedFd,
+    },
+    /// There will be none: the attempt is over before it began, and its outcome has to say so.
+    Over(End),
+}
+
+impl Hold {
+    /// What a control was asked for, where the launcher has said so.
+    pub(crate) fn requested(&self, id: ControlId) -> Facts {
+        match self {
+            Self::Armed { controls, .. } => controls
+                .iter()
+                .find(|report| report.id == id)
+                .map(|report| report.requested.clone())
+                .unwrap_or_default(),
+            Self::Over(_) => Facts::new(),
+        }
+    }
+}
+
+/// A call whose cell is ready.
+#[derive(Debug)]
+pub(crate) struct Armed {
+    asked: IdentifiedCall,
+    prospect: Prospect,
+    hold: Hold,
+}
+
+impl Armed {
+    /// Apart, to be carried on.
+    pub(crate) fn into_parts(self) -> (IdentifiedCall, Prospect, Hold) {
+        (self.asked, self.prospect, self.hold)
+    }
+}
+
 /// How the attempt ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// It was cancelled before a cell was asked for.
-    NeverAsked,
+    /// It was cancelled before it was let go.
+    NeverLetGo,
     /// There was no plan to send.
     NoPlan(PlanFault),
     /// The launcher let no tool go.
@@ -68,41 +119,88 @@ impl Ended {
     }
 }
 
-/// Runs the attempt to its end.
+/// Has the cell built up to the moment before the tool is executed. Nothing of the tool has run.
+///
+/// # Errors
+/// What the caller or the operator can mend is a refusal, and nothing is kept of the call: `PERMISSION_DENIED` for a
+/// mount that the caller may not have, `INVALID_REQUEST` for one that does not exist or has no place inside,
+/// `CONTROL_UNAVAILABLE` for a required control that does not hold. Or the launcher is gone.
+pub(crate) async fn arm(daemon: &Daemon, planned: Planned) -> Result<Armed, Problem> {
+    let (asked, prospect, launch) = planned.into_parts();
+    let hold = match launch {
+        _ if prospect.place.live().is_cancelled() => Hold::Over(End::NeverLetGo),
+        Err(fault) => Hold::Over(End::NoPlan(fault)),
+        Ok(launch) => {
+            let mut cell = daemon.launcher.arm(launch.cell, launch.packet).map_err(|error| gone(&error))?;
+            match next(&mut cell, prospect.place.live(), SILENCE).await? {
+                Some(CellEvent::Armed { controls, stdout, stderr }) => Hold::Armed { cell, controls, stdout, stderr },
+                Some(CellEvent::Refused { fault, tree_gone }) => {
+                    if let Some(refusal) = refusal(&fault) {
+                        return Err(Problem { call_id: Some(prospect.definition.call_id.to_string()), ..refusal });
+                    }
+                    Hold::Over(End::Refused { fault, tree_gone })
+                }
+                Some(CellEvent::Ended { .. }) => {
+                    return Err(gone(&LauncherError::Protocol { rule: "a cell is armed before it ends" }));
+                }
+                None => Hold::Over(End::Silent { started: None }),
+            }
+        }
+    };
+    Ok(Armed { asked, prospect, hold })
+}
+
+/// Faults that somebody can mend before the same request is sent again.
+fn refusal(fault: &LaunchFault) -> Option<Problem> {
+    match fault {
+        LaunchFault::Mount { host, errno, detail } => {
+            let denied = matches!(Errno::from_raw_os_error(*errno), Errno::PERM | Errno::ACCESS);
+            let code = if denied { ErrorCode::PermissionDenied } else { ErrorCode::InvalidRequest };
+            let remedy = "mount a directory or a file that the caller may read, at a place where nothing else is; not the \
+                          runner's own directories, nor /proc, /sys or /dev";
+            Some(Problem::new(code, format!("the mount of {host:?} is not possible: {detail}"), remedy))
+        }
+        LaunchFault::Control { id, detail, remedy } => {
+            let detail = format!("the required control {id} does not hold: {detail}");
+            Some(Problem::new(ErrorCode::ControlUnavailable, detail, remedy.clone()))
+        }
+        LaunchFault::BadPlan { .. } | LaunchFault::Stage { .. } | LaunchFault::Killed { .. } => None,
+    }
+}
+
+/// Lets the tool go and sees the attempt to its end.
 ///
 /// # Errors
 /// The launcher is gone: the attempt stays without an outcome until the next start.
-pub(crate) async fn run(daemon: &Daemon, planned: Planned) -> Result<Ended, Problem> {
-    let (pending, launch) = planned.into_parts();
+pub(crate) async fn run(daemon: &Daemon, intended: Intended) -> Result<Ended, Problem> {
+    let (pending, hold) = intended.into_parts();
     let live = pending.place.live();
-    let (end, output) = match launch {
-        _ if live.is_cancelled() => (End::NeverAsked, None),
-        Err(fault) => (End::NoPlan(fault), None),
-        Ok(launch) => {
-            let cell = daemon.launcher.launch(launch.cell, launch.packet).map_err(|error| gone(&error))?;
+    let (end, output) = match hold {
+        Hold::Over(end) => (end, None),
+        Hold::Armed { .. } if live.is_cancelled() => (End::NeverLetGo, None),
+        Hold::Armed { cell, controls, stdout, stderr } => {
             let wall = Duration::from_millis(pending.definition.limits.wall_ms);
-            supervise(daemon, (cell, live), wall).await?
+            let started = (controls, daemon.clock.wall());
+            supervise((cell, live), started, (stdout, stderr), wall).await?
         }
     };
     live.output().close();
     Ok(Ended { pending, end, output, finished_on: daemon.clock.wall() })
 }
 
-/// From the launch to the end of the cell.
+/// From *go* to the end of the cell.
 async fn supervise(
-    daemon: &Daemon,
     (mut cell, live): (Cell, &LiveCall),
+    (controls, started_on): (Vec<ControlReport>, UnixMicros),
+    (stdout, stderr): (OwnedFd, OwnedFd),
     wall: Duration,
 ) -> Result<(End, Option<CapturedOutput>), Problem> {
-    let (controls, stdout, stderr) = match next(&mut cell, live, SILENCE).await? {
-        Some(CellEvent::Started { controls, stdout, stderr }) => (controls, stdout, stderr),
-        Some(CellEvent::Refused { fault, tree_gone }) => return Ok((End::Refused { fault, tree_gone }, None)),
-        Some(CellEvent::Ended { .. }) => return Err(gone(&LauncherError::Protocol { rule: "a start before an end" })),
-        None => return Ok((End::Silent { started: None }, None)),
-    };
-    let started_on = daemon.clock.wall();
+    // Read before anything can be written.
     let (reading, unread) = match live.output().start(stdout, stderr) {
-        Ok(reading) => (Some(reading), None),
+        Ok(reading) => {
+            cell.go().map_err(|error| gone(&error))?;
+            (Some(reading), None)
+        }
         Err(error) => {
             kill(&cell, KillReason::Cancelled)?;
             (None, Some(error))
@@ -113,9 +211,9 @@ async fn supervise(
             let output = finish(reading).await;
             Ok((End::Over { controls, started_on, report, unread }, output))
         }
-        Some(CellEvent::Started { .. } | CellEvent::Refused { .. }) => {
-            Err(gone(&LauncherError::Protocol { rule: "an end after a start" }))
-        }
+        // It was killed before the word reached it.
+        Some(CellEvent::Refused { fault, tree_gone }) => Ok((End::Refused { fault, tree_gone }, None)),
+        Some(CellEvent::Armed { .. }) => Err(gone(&LauncherError::Protocol { rule: "a cell is armed once" })),
         None => {
             let output = finish(reading).await;
             Ok((End::Silent { started: Some((controls, started_on)) }, output))

@@ -37,11 +37,6 @@ impl Admitted {
         &self.asked
     }
 
-    /// Its place.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
-    }
-
     /// Apart, to be carried on.
     pub(crate) fn into_parts(self) -> (AdmittedCall, IdentifiedCall, Place) {
         (self.call, self.asked, self.place)

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use toolcell_types::plan::{EndReport, FromLauncher, KillReason, LaunchFault, PACKET_MAX_BYTES, ToLauncher};
 use toolcell_types::{CellId, ControlReport};
 
-/// Messages that wait to be sent. A cell has a launch and at most two kills, so that only a launcher that has stopped
+/// Messages that wait to be sent. A cell is armed, let go and killed for at most three reasons, so that only a launcher that has stopped
 /// reading can fill it.
 const QUEUE_MAX: usize = 512;
 
@@ -72,7 +72,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// Encodes a message. A launch comes with the *go* memfd, and with that of standard input if there is one.
+    /// Encodes a message. A plan comes with the *go* memfd, and with that of standard input if there is one.
     ///
     /// # Errors
     /// It is larger than a packet may be.
@@ -88,8 +88,8 @@ impl Packet {
 /// What is heard of a cell.
 #[derive(Debug)]
 pub(crate) enum CellEvent {
-    /// The tool was let go.
-    Started {
+    /// All controls were seen to hold, and the tool waits to be let go.
+    Armed {
         /// All controls, as they were seen.
         controls: Vec<ControlReport>,
         /// Read end of standard output.
@@ -153,15 +153,15 @@ impl Launcher {
         CellId(self.next_cell.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Sends a launch and returns where its events come.
+    /// Sends a plan and returns where the cell's events come.
     ///
     /// # Errors
     /// The launcher is gone or stuck; then no cell was asked for.
-    pub(crate) fn launch(self: &Arc<Self>, id: CellId, packet: Packet) -> Result<Cell, LauncherError> {
-        // Three events cannot come (started and one end), so that the receiving thread never waits for a task.
+    pub(crate) fn arm(self: &Arc<Self>, id: CellId, packet: Packet) -> Result<Cell, LauncherError> {
+        // Three events cannot come (armed and one end), so that the receiving thread never waits for a task.
         let (sender, events) = mpsc::channel(2);
         self.shared.cells().insert(id, sender);
-        let cell = Cell { id, events, launcher: Arc::clone(self) };
+        let cell = Cell { id, events, launcher: Arc::clone(self), is_over: false };
         self.send(packet)?;
         // Had the connection failed before the insertion, nobody would tell this cell.
         if self.shared.failed.is_cancelled() { Err(LauncherError::Gone) } else { Ok(cell) }
@@ -185,10 +185,11 @@ impl Launcher {
     }
 }
 
-/// One cell, as long as somebody waits for it.
+/// One cell, as long as somebody waits for it. Dropping it before its end has it killed.
 #[derive(Debug)]
 pub(crate) struct Cell {
     id: CellId,
+    is_over: bool,
     events: mpsc::Receiver<CellEvent>,
     launcher: Arc<Launcher>,
 }
@@ -196,7 +197,17 @@ pub(crate) struct Cell {
 impl Cell {
     /// The next event; none when the launcher is gone.
     pub(crate) async fn next(&mut self) -> Option<CellEvent> {
-        self.events.recv().await
+        let event = self.events.recv().await;
+        self.is_over = !matches!(event, Some(CellEvent::Armed { .. }));
+        event
+    }
+
+    /// Lets the tool go.
+    ///
+    /// # Errors
+    /// The launcher is gone or stuck.
+    pub(crate) fn go(&self) -> Result<(), LauncherError> {
+        self.launcher.send(Packet::new(&ToLauncher::Go { cell: self.id }, Vec::new())?)
     }
 
     /// Asks for the tree to be killed. The end comes as an event.
@@ -211,6 +222,12 @@ impl Cell {
 impl Drop for Cell {
     fn drop(&mut self) {
         self.launcher.shared.cells().remove(&self.id);
+        if !self.is_over
+            && let Err(error) = self.kill(KillReason::Cancelled)
+        {
+            // Then the launcher is gone, and the cell with it, or the connection is about to be given up.
+            tracing::warn!(cell = %self.id, error = &error as &dyn std::error::Error, "a cell that nobody waits for could not be killed");
+        }
     }
 }
 
@@ -234,13 +251,13 @@ impl Shared {
     fn deliver(&self, id: CellId, event: CellEvent) -> Result<(), LauncherError> {
         let mut cells = self.cells();
         let sender = match event {
-            CellEvent::Started { .. } => cells.get(&id).cloned(),
+            CellEvent::Armed { .. } => cells.get(&id).cloned(),
             CellEvent::Refused { .. } | CellEvent::Ended { .. } => cells.remove(&id),
         };
         drop(cells);
         match sender.map(|sender| sender.try_send(event)) {
             Some(Err(mpsc::error::TrySendError::Full(_))) => {
-                Err(LauncherError::Protocol { rule: "a cell starts once and ends once" })
+                Err(LauncherError::Protocol { rule: "a cell is armed once and ends once" })
             }
             Some(Ok(()) | Err(mpsc::error::TrySendError::Closed(_))) | None => Ok(()),
         }
@@ -295,19 +312,19 @@ fn receive_all(socket: &OwnedFd, shared: &Shared) -> Result<(), LauncherError> {
     }
 }
 
-/// A message with its descriptors: two at the start, none at the end.
+/// A message with its descriptors: two when it is armed, none at the end.
 fn event(message: FromLauncher, descriptors: Vec<OwnedFd>) -> Result<(CellId, CellEvent), LauncherError> {
     let mut descriptors = descriptors.into_iter();
     let pipes = (descriptors.next(), descriptors.next(), descriptors.next());
     match (message, pipes) {
-        (FromLauncher::Started { cell, controls }, (Some(stdout), Some(stderr), None)) => {
-            Ok((cell, CellEvent::Started { controls, stdout, stderr }))
+        (FromLauncher::Armed { cell, controls }, (Some(stdout), Some(stderr), None)) => {
+            Ok((cell, CellEvent::Armed { controls, stdout, stderr }))
         }
         (FromLauncher::Refused { cell, fault, tree_gone }, (None, ..)) => {
             Ok((cell, CellEvent::Refused { fault, tree_gone }))
         }
         (FromLauncher::Ended { cell, report }, (None, ..)) => Ok((cell, CellEvent::Ended { report })),
-        _other => Err(LauncherError::Protocol { rule: "a start comes with two descriptors, an end with none" }),
+        _other => Err(LauncherError::Protocol { rule: "an armed cell comes with two descriptors, an end with none" }),
     }
 }
 

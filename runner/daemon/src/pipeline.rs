@@ -36,7 +36,11 @@ pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, P
         Gated::Replay(answer) => return Ok(Reply::Replayed(answer)),
         Gated::Admitted(admitted) => *admitted,
     };
-    let intended = intent::sign(&daemon, admitted).await?;
+    let planned = plan::make(&daemon, admitted)?;
+    // The cell is built first: what keeps it from being sealed is a refusal, of which nothing is kept. Dropped here, it
+    // is killed; nothing of the tool runs before the intent is durable.
+    let armed = cell::arm(&daemon, planned).await?;
+    let intended = intent::sign(&daemon, armed).await?;
     match intended.prefer() {
         Prefer::Wait => execute(&daemon, intended).await.map(Reply::Answer),
         Prefer::RespondAsync { .. } => {
@@ -50,8 +54,7 @@ pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, P
 
 /// From the signed intent to the signed outcome.
 async fn execute(daemon: &Daemon, intended: Intended) -> Result<AnswerBytes, Problem> {
-    let planned = plan::make(daemon, intended);
-    let ended = cell::run(daemon, planned).await?;
+    let ended = cell::run(daemon, intended).await?;
     let judged = verdict::judge(ended);
     let settled = effect::attest(judged);
     outcome::sign(daemon, settled).await

@@ -2,7 +2,7 @@
 //! input in sealed memory files whose descriptors travel with the packet.
 //!
 //! Guarantees: a memory file cannot be changed any more once it leaves here (fcntl(2), F_ADD_SEALS); a plan that cannot
-//! be made is carried on as one, because the intent is signed and an outcome has to follow. Does not: send it.
+//! be made is carried on as one, so that it gets an intent and an outcome that say so. Does not: send it.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -12,14 +12,15 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use toolcell_images::Image;
 use toolcell_policy::AdmittedCall;
+use toolcell_receipts::UnixMicros;
 use toolcell_receipts::statement::Definition;
-use toolcell_types::CellId;
 use toolcell_types::plan::{CallerIds, GO_MAX_BYTES, Go, PlanMount, Prepare, ToLauncher};
+use toolcell_types::{CellId, ErrorCode, Limits, Problem};
 
 use crate::calls::Place;
 use crate::daemon::Daemon;
-use crate::identify::Peer;
-use crate::intent::Intended;
+use crate::gate::Admitted;
+use crate::identify::{IdentifiedCall, Peer};
 use crate::launcher::{LauncherError, Packet};
 
 /// Why there is no plan.
@@ -70,11 +71,9 @@ pub(crate) struct Launch {
 
 /// What of a call is still needed once its plan is made: arguments and standard input are not.
 #[derive(Debug)]
-pub(crate) struct Pending {
-    /// What is going to run, as the intent says.
+pub(crate) struct Prospect {
+    /// What is going to run, as the intent will say.
     pub(crate) definition: Definition,
-    /// Index of the intent.
-    pub(crate) intent_index: u64,
     /// Whether `deadline_ms` is shorter than the limit of the wall clock.
     pub(crate) is_deadline_shorter: bool,
     /// Exit codes that mean success.
@@ -88,31 +87,34 @@ pub(crate) struct Pending {
 /// A call with its plan, or with the reason why there is none.
 #[derive(Debug)]
 pub(crate) struct Planned {
-    pending: Pending,
+    asked: IdentifiedCall,
+    prospect: Prospect,
     launch: Result<Launch, PlanFault>,
 }
 
 impl Planned {
     /// Apart, to be carried on.
-    pub(crate) fn into_parts(self) -> (Pending, Result<Launch, PlanFault>) {
-        (self.pending, self.launch)
+    pub(crate) fn into_parts(self) -> (IdentifiedCall, Prospect, Result<Launch, PlanFault>) {
+        (self.asked, self.prospect, self.launch)
     }
 }
 
 /// Makes the plan.
-pub(crate) fn make(daemon: &Daemon, intended: Intended) -> Planned {
-    let (admitted, definition, intent_index) = intended.into_parts();
+///
+/// # Errors
+/// `PERMISSION_DENIED` if the policy names an image that is not there.
+pub(crate) fn make(daemon: &Daemon, admitted: Admitted) -> Result<Planned, Problem> {
+    let definition = define(daemon, &admitted)?;
     let (call, asked, place) = admitted.into_parts();
     let launch = launch(daemon, &call, (&definition, asked.identity().peer()));
-    let pending = Pending {
+    let prospect = Prospect {
         is_deadline_shorter: definition.limits.wall_ms < call.limits.wall_ms,
         definition,
-        intent_index,
         complete_exit_codes: call.complete_exit_codes,
         transient_exit_codes: call.transient_exit_codes,
         place,
     };
-    Planned { pending, launch }
+    Ok(Planned { asked, prospect, launch })
 }
 
 fn launch(daemon: &Daemon, call: &AdmittedCall, (definition, peer): (&Definition, &Peer)) -> Result<Launch, PlanFault> {
@@ -134,9 +136,51 @@ fn launch(daemon: &Daemon, call: &AdmittedCall, (definition, peer): (&Definition
         caller: CallerIds { uid: peer.uid, gid: peer.gid, groups: peer.groups.clone() },
         accept_unavailable: daemon.accept_unavailable.clone(),
     };
-    let message = ToLauncher::Launch { cell, has_stdin: call.stdin.is_some(), prepare };
+    let message = ToLauncher::Arm { cell, has_stdin: call.stdin.is_some(), prepare };
     let packet = Packet::new(&message, descriptors).map_err(|source| PlanFault::Packet { source })?;
     Ok(Launch { cell, packet })
+}
+
+fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
+    let (call, asked) = (admitted.call(), admitted.asked());
+    let request = asked.decoded();
+    // The policy in force was compared with the images that there are, when the daemon started.
+    let image = toolcell_images::find(&call.image).ok_or_else(|| {
+        let detail = format!("there is no image {:?}", call.image);
+        Problem::new(ErrorCode::PermissionDenied, detail, "name an image that is there")
+    })?;
+    let submitted_on = daemon.clock.wall();
+    Ok(Definition {
+        request: request.digest(),
+        call_id: request.request().call_id.clone(),
+        attempt: crate::intent::FIRST_ATTEMPT,
+        tool: call.tool.clone(),
+        tool_digest: call.tool_digest,
+        limits: within_deadline(call.limits, request.left_ms(daemon.clock.monotonic())),
+        mounts: request.request().mounts.clone(),
+        labels: request.request().labels.clone(),
+        effect_channels: Vec::new(),
+        policy: daemon.policy.digest(),
+        image: image.reference,
+        submitter: asked.identity().submitter(),
+        executor: daemon.executor.clone(),
+        invocation_id: invocation_id(submitted_on),
+        submitted_on,
+    })
+}
+
+/// A UUIDv7 of that time (RFC 9562): sorts by it, and 74 random bits keep it from being met again.
+fn invocation_id(at: UnixMicros) -> String {
+    let nanos = u32::try_from(at.0 % 1_000_000).unwrap_or(0) * 1000;
+    let timestamp = uuid::Timestamp::from_unix(uuid::NoContext, at.0 / 1_000_000, nanos);
+    uuid::Uuid::new_v7(timestamp).to_string()
+}
+
+/// The wall clock is the shorter of the limit and of what is left of `deadline_ms`.
+fn within_deadline(limits: Limits, left_ms: Option<u64>) -> Limits {
+    // A deadline that ran out just now leaves the shortest clock there is.
+    let wall_ms = left_ms.map_or(limits.wall_ms, |left| left.clamp(1, limits.wall_ms));
+    Limits { wall_ms, ..limits }
 }
 
 /// The half that passes the launcher unread.
@@ -182,5 +226,21 @@ mod tests {
         assert!(file.set_len(0).is_err());
         assert!(file.set_len(10).is_err());
         assert!(fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).is_err());
+    }
+
+    #[test]
+    fn an_invocation_s_name_begins_with_its_time_and_is_new_each_time() {
+        let at = UnixMicros(1_796_000_000_123_456);
+        let (one, other) = (invocation_id(at), invocation_id(at));
+        assert!(one.starts_with("01a229f1-287b-7"), "{one}");
+        assert_eq!((one.len(), &one[14..15]), (36, "7"));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn a_deadline_shortens_the_wall_clock_and_never_lengthens_it() {
+        let limits = Limits { wall_ms: 1000, ..Limits::default() };
+        let wall = |left| within_deadline(limits, left).wall_ms;
+        assert_eq!((wall(None), wall(Some(400)), wall(Some(5000)), wall(Some(0))), (1000, 400, 1000, 1));
     }
 }

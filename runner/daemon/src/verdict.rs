@@ -11,8 +11,9 @@ use toolcell_types::plan::{EndCause, EndReport, KillReason, LaunchFault, PlanUsa
 use toolcell_types::{ControlReport, LimitHit, Limits, Usage, Verdict, names};
 
 use crate::cell::{End, Ended};
+use crate::intent::Pending;
 use crate::output::CapturedOutput;
-use crate::plan::{Pending, PlanFault};
+use crate::plan::PlanFault;
 
 /// EOPNOTSUPP, EINVAL, E2BIG (errno(3)): what fits where no system call failed.
 const NOT_SUPPORTED: i32 = 95;
@@ -81,7 +82,7 @@ pub(crate) fn judge(ended: Ended) -> Judged {
 
 fn see(end: End, limits: &Limits, output: Option<&CapturedOutput>) -> Seen {
     match end {
-        End::NeverAsked => Seen::not_started(Verdict::Cancelled, true, CANCELLED),
+        End::NeverLetGo => Seen::not_started(Verdict::Cancelled, true, CANCELLED),
         End::NoPlan(fault) => no_plan(&fault),
         End::Refused { fault, tree_gone } => refused(fault, tree_gone),
         End::Over { controls, started_on, report, unread } => {

@@ -11,6 +11,8 @@ use crate::{CellId, ControlReport, Limits, Usage};
 pub const PACKET_MAX_BYTES: usize = 192 * 1024;
 /// Largest *go* half, in bytes: a request body and what its encoding adds.
 pub const GO_MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// How long an armed cell waits for *go*, in milliseconds: an intent has to be signed and durable meanwhile.
+pub const ARMED_MAX_MS: u64 = 30_000;
 /// Most mounts that a caller may add.
 pub const MOUNTS_MAX: usize = 64;
 /// All host and inside paths of a plan together, in bytes.
@@ -19,8 +21,9 @@ pub const PATHS_MAX_BYTES: usize = 96 * 1024;
 /// Daemon to launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToLauncher<'a> {
-    /// Build a cell and start the tool in it. Descriptors: the *go* memfd, then the stdin memfd if `has_stdin`.
-    Launch {
+    /// Build a cell up to the moment before the tool is executed, and see that every control holds. Descriptors: the
+    /// *go* memfd, then the stdin memfd if `has_stdin`.
+    Arm {
         /// The cell's number, never used before in this instance.
         cell: CellId,
         /// Whether a second descriptor holds standard input.
@@ -28,6 +31,11 @@ pub enum ToLauncher<'a> {
         /// The half that the launcher reads.
         #[serde(borrow)]
         prepare: Prepare<'a>,
+    },
+    /// Let the tool of an armed cell go.
+    Go {
+        /// Which cell.
+        cell: CellId,
     },
     /// Kill the tree. Unknown or ended cells are ignored: the end may be on its way.
     Kill {
@@ -138,8 +146,9 @@ pub struct Go {
 /// Launcher to daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromLauncher {
-    /// The controls were seen to hold and the tool was let go. Descriptors: read ends of stdout and stderr.
-    Started {
+    /// The controls were seen to hold, and the tool's process waits for *go*. Descriptors: read ends of stdout and
+    /// stderr. A cell that is not let go within [`ARMED_MAX_MS`] is killed.
+    Armed {
         /// Which cell.
         cell: CellId,
         /// All 29.

@@ -26,7 +26,7 @@ impl Launcher {
                                 self.take_off(cell, slot);
                             }
                         }
-                        Step::Wait | Step::Started(..) => {}
+                        Step::Wait | Step::Armed(..) => {}
                     }
                 }
             }

@@ -205,13 +205,29 @@ async fn too_much_output_is_killed_and_named() {
 }
 
 #[tokio::test]
-async fn what_the_launcher_refuses_ends_as_an_outcome_that_names_the_stage() {
+async fn what_caller_or_operator_can_mend_is_refused_before_anything_is_promised() {
     let world = World::new();
-    for (what, stage, errno) in [("mount", "mounts", "EACCES"), ("control", "controls", "EOPNOTSUPP")] {
-        let answer = world.submit(CALLER, what, what).await.answer();
-        let verdict = Verdict::StartFailed { stage: stage.to_owned(), errno: errno.to_owned() };
-        assert_eq!((answer.verdict, answer.state, answer.effect), (verdict, CallState::Failed, Effect::None));
-        assert!(answer.controls.is_empty() && answer.error.is_some());
+    let wanted = [
+        ("mount", 403, "PERMISSION_DENIED"),
+        ("nowhere", 400, "INVALID_REQUEST"),
+        ("control", 503, "CONTROL_UNAVAILABLE"),
+    ];
+    for (what, status, code) in wanted {
+        let refused = world.submit(CALLER, what, what).await;
+        assert_eq!((refused.status, refused.code().as_str()), (status, code), "{}", refused.json());
+        assert_eq!(world.get(CALLER, &format!("/v1/calls/{what}")).await.status, 404);
     }
+    assert_eq!((world.launches(), world.entries()), (3, 1), "only the log's beginning is there");
+    // The same name is free for a call that can be had.
+    assert_eq!(world.submit(CALLER, "mount", "print:x").await.answer().state, CallState::Complete);
+}
+
+#[tokio::test]
+async fn a_set_up_that_fails_ends_as_an_outcome_that_names_the_stage() {
+    let world = World::new();
+    let answer = world.submit(CALLER, "a", "broken").await.answer();
+    let verdict = Verdict::StartFailed { stage: "mounts".to_owned(), errno: "ENOMEM".to_owned() };
+    assert_eq!((answer.verdict, answer.state, answer.effect), (verdict, CallState::Failed, Effect::None));
+    assert!(answer.controls.is_empty() && answer.error.is_some());
     assert_eq!(world.submit(CALLER, "early", "early").await.answer().verdict, Verdict::Cancelled);
 }

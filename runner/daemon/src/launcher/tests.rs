@@ -11,7 +11,7 @@ fn pair() -> (Arc<Launcher>, OwnedFd) {
     (Launcher::connect(ours).unwrap(), theirs)
 }
 
-fn launch_packet(cell: CellId, descriptors: Vec<OwnedFd>) -> Packet {
+fn plan_packet(cell: CellId, descriptors: Vec<OwnedFd>) -> Packet {
     let prepare = Prepare {
         limits: Limits::default(),
         image: Vec::new(),
@@ -19,7 +19,7 @@ fn launch_packet(cell: CellId, descriptors: Vec<OwnedFd>) -> Packet {
         caller: CallerIds { uid: 1, gid: 2, groups: vec![3] },
         accept_unavailable: Vec::new(),
     };
-    Packet::new(&ToLauncher::Launch { cell, has_stdin: false, prepare }, descriptors).unwrap()
+    Packet::new(&ToLauncher::Arm { cell, has_stdin: false, prepare }, descriptors).unwrap()
 }
 
 fn answer(socket: &OwnedFd, message: &FromLauncher, descriptors: &[&OwnedFd]) {
@@ -54,23 +54,29 @@ fn report() -> EndReport {
 }
 
 #[tokio::test]
-async fn a_launch_arrives_with_its_descriptor_and_the_events_come_back() {
+async fn a_plan_arrives_with_its_descriptor_and_the_events_come_back() {
     let (launcher, theirs) = pair();
     let go = std::fs::File::open("/dev/null").unwrap();
     let id = launcher.next_cell();
-    let mut cell = launcher.launch(id, launch_packet(id, vec![go.into()])).unwrap();
+    let mut cell = launcher.arm(id, plan_packet(id, vec![go.into()])).unwrap();
     let (bytes, rights) = take(&theirs);
     assert_eq!(rights, 1);
-    let ToLauncher::Launch { cell: sent, prepare, .. } = postcard::from_bytes(&bytes).unwrap() else { panic!() };
+    let ToLauncher::Arm { cell: sent, prepare, .. } = postcard::from_bytes(&bytes).unwrap() else { panic!() };
     assert_eq!((sent, prepare.caller.groups), (CellId(1), vec![3]));
 
     let (out, mut out_writer) = std::io::pipe().unwrap();
     let (err, _err_writer) = std::io::pipe().unwrap();
-    answer(&theirs, &FromLauncher::Started { cell: id, controls: Vec::new() }, &[&out.into(), &err.into()]);
-    let Some(CellEvent::Started { stdout, .. }) = cell.next().await else { panic!() };
+    answer(&theirs, &FromLauncher::Armed { cell: id, controls: Vec::new() }, &[&out.into(), &err.into()]);
+    let Some(CellEvent::Armed { stdout, .. }) = cell.next().await else { panic!() };
     std::io::Write::write_all(&mut out_writer, b"x").unwrap();
     let mut byte = [0];
     assert_eq!(rustix::io::read(&stdout, &mut byte), Ok(1));
+
+    cell.go().unwrap();
+    let (bytes, rights) = take(&theirs);
+    assert_eq!(rights, 0);
+    let ToLauncher::Go { cell: let_go } = postcard::from_bytes(&bytes).unwrap() else { panic!() };
+    assert_eq!(let_go, id);
 
     cell.kill(KillReason::Cancelled).unwrap();
     let (bytes, rights) = take(&theirs);
@@ -84,11 +90,27 @@ async fn a_launch_arrives_with_its_descriptor_and_the_events_come_back() {
 }
 
 #[tokio::test]
+async fn a_cell_that_nobody_waits_for_any_more_is_killed_unless_it_is_over() {
+    let (launcher, theirs) = pair();
+    let ids = [launcher.next_cell(), launcher.next_cell()];
+    let [left, mut over] = ids.map(|id| launcher.arm(id, plan_packet(id, Vec::new())).unwrap());
+    answer(&theirs, &FromLauncher::Ended { cell: ids[1], report: report() }, &[]);
+    assert!(matches!(over.next().await, Some(CellEvent::Ended { .. })));
+    take(&theirs);
+    take(&theirs);
+    drop(over);
+    drop(left);
+    let (bytes, _) = take(&theirs);
+    let ToLauncher::Kill { cell, .. } = postcard::from_bytes(&bytes).unwrap() else { panic!() };
+    assert_eq!(cell, ids[0]);
+}
+
+#[tokio::test]
 async fn events_reach_the_cell_that_they_name_and_unknown_cells_are_passed_over() {
     let (launcher, theirs) = pair();
     let ids = [launcher.next_cell(), launcher.next_cell()];
     assert_ne!(ids[0], ids[1]);
-    let mut cells = ids.map(|id| launcher.launch(id, launch_packet(id, Vec::new())).unwrap());
+    let mut cells = ids.map(|id| launcher.arm(id, plan_packet(id, Vec::new())).unwrap());
     answer(&theirs, &FromLauncher::Ended { cell: CellId(77), report: report() }, &[]);
     let fault = LaunchFault::BadPlan { detail: "x".to_owned() };
     answer(&theirs, &FromLauncher::Refused { cell: ids[1], fault, tree_gone: true }, &[]);
@@ -101,19 +123,19 @@ async fn events_reach_the_cell_that_they_name_and_unknown_cells_are_passed_over(
 async fn when_the_launcher_goes_every_cell_hears_so_and_nothing_more_is_launched() {
     let (launcher, theirs) = pair();
     let id = launcher.next_cell();
-    let mut cell = launcher.launch(id, launch_packet(id, Vec::new())).unwrap();
+    let mut cell = launcher.arm(id, plan_packet(id, Vec::new())).unwrap();
     drop(theirs);
     assert!(cell.next().await.is_none());
     launcher.failed().await;
     assert!(launcher.failure().is_some());
     let id = launcher.next_cell();
-    assert!(launcher.launch(id, launch_packet(id, Vec::new())).is_err());
+    assert!(launcher.arm(id, plan_packet(id, Vec::new())).is_err());
 }
 
 #[tokio::test]
-async fn a_start_without_its_pipes_or_nonsense_ends_the_connection() {
+async fn an_armed_cell_without_its_pipes_or_nonsense_ends_the_connection() {
     let (launcher, theirs) = pair();
-    answer(&theirs, &FromLauncher::Started { cell: CellId(1), controls: Vec::new() }, &[]);
+    answer(&theirs, &FromLauncher::Armed { cell: CellId(1), controls: Vec::new() }, &[]);
     launcher.failed().await;
     assert!(matches!(*launcher.failure().unwrap(), LauncherError::Protocol { .. }));
 
@@ -128,11 +150,7 @@ async fn a_start_without_its_pipes_or_nonsense_ends_the_connection() {
 async fn a_third_descriptor_ends_the_connection() {
     let (launcher, theirs) = pair();
     let files = [(); 3].map(|()| OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
-    answer(
-        &theirs,
-        &FromLauncher::Started { cell: CellId(1), controls: Vec::new() },
-        &[&files[0], &files[1], &files[2]],
-    );
+    answer(&theirs, &FromLauncher::Armed { cell: CellId(1), controls: Vec::new() }, &[&files[0], &files[1], &files[2]]);
     launcher.failed().await;
     assert!(matches!(*launcher.failure().unwrap(), LauncherError::Protocol { .. }));
 }
@@ -147,6 +165,6 @@ fn a_packet_that_is_too_large_is_not_sent() {
         caller: CallerIds { uid: 1, gid: 2, groups: Vec::new() },
         accept_unavailable: Vec::new(),
     };
-    let message = ToLauncher::Launch { cell: CellId(1), has_stdin: false, prepare };
+    let message = ToLauncher::Arm { cell: CellId(1), has_stdin: false, prepare };
     assert!(matches!(Packet::new(&message, Vec::new()), Err(LauncherError::Protocol { .. })));
 }

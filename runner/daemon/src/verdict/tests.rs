@@ -92,7 +92,7 @@ fn a_silent_launcher_is_no_proof_that_the_tree_is_gone() {
 
 #[test]
 fn a_call_that_was_cancelled_before_its_cell_left_nothing_behind() {
-    let seen = see(End::NeverAsked, &Limits::default(), None);
+    let seen = see(End::NeverLetGo, &Limits::default(), None);
     assert_eq!((seen.verdict, seen.tree_gone), (Verdict::Cancelled, true));
 }
 
