@@ -186,7 +186,8 @@ fn validate(plan: &Prepare<'_>) -> Result<(), LaunchFault> {
         return Err(bad(format!("{} mounts and {} image entries are too many", plan.mounts.len(), plan.image.len())));
     }
     let inside = plan.image.iter().map(inside_of).chain(plan.mounts.iter().map(|mount| mount.inside));
-    let host = plan.mounts.iter().map(|mount| mount.host);
+    // The host's root is a path like any other here; that it contains our own directories is found when it is opened.
+    let host = plan.mounts.iter().map(|mount| mount.host).filter(|host| *host != "/");
     let mut bytes = 0_usize;
     for path in inside.chain(host) {
         bytes = bytes.saturating_add(path.len());
