@@ -2,6 +2,7 @@
 //!
 //! `setting up → armed → running → dying → gone`. Every step is taken when a descriptor says so; nothing here blocks.
 
+mod arming;
 mod ending;
 
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,9 +14,8 @@ use toolcell_types::{CellId, ControlId, ControlReport, Limits};
 
 use crate::cgroup::Counters;
 use crate::clock::{Timer, monotonic_us};
-use crate::readback::{self, Clocks, Expected, Outside};
-use crate::record::{MainEnd, Op, Probes, RECORD_BYTES, Record, Stage, StageError, WORD_GO};
-use crate::stages::{INIT_ID, TOOL_ID};
+use crate::readback::Outside;
+use crate::record::{MainEnd, Op, Probes, RECORD_BYTES, Record, Stage, StageError};
 use crate::verdict::OwnKill;
 use crate::workshop::{Built, Workshop};
 
@@ -206,95 +206,6 @@ impl Live {
         }
     }
 
-    fn on_armed(&mut self, probes: Probes, shop: &Workshop, outside: &Outside) -> Step {
-        match self.read_back(probes, shop, outside) {
-            Ok(controls) => {
-                self.phase = Phase::Armed;
-                let outputs = self.outputs.take().map_or_else(Vec::new, |(stdout, stderr)| vec![stdout, stderr]);
-                Step::Armed(controls, outputs)
-            }
-            Err(fault) => {
-                self.fault = Some(fault);
-                self.kill_tree();
-                Step::Wait
-            }
-        }
-    }
-
-    /// Reads the waiting process back, with both clocks as they will be started at *go*; gives it time to wait.
-    fn read_back(
-        &mut self,
-        probes: Probes,
-        shop: &Workshop,
-        outside: &Outside,
-    ) -> Result<Vec<ControlReport>, LaunchFault> {
-        let tool = self.find_tool()?;
-        prefer_for_oom(tool).map_err(|error| fault("read-back", "oom_score_adj", &error))?;
-        self.scratch = Some(open_scratch(tool).map_err(|errno| fault("read-back", "open /tmp", &errno.into()))?);
-        let timer = |errno: Errno| fault("read-back", "timerfd", &errno.into());
-        let clocks = self.start_clocks().map_err(timer)?;
-        let expected = Expected {
-            tool,
-            ids: self.built.ids,
-            inside: (INIT_ID, TOOL_ID),
-            limits: &self.limits,
-            group: &self.built.group,
-            filters: &shop.filters,
-            landlock: shop.landlock,
-            probes,
-            clocks,
-            outside,
-        };
-        let controls = readback::report(&expected, &self.accepted)?;
-        self.wall.start(ARMED_MAX_MS.saturating_mul(1000)).map_err(timer)?;
-        Ok(controls)
-    }
-
-    /// The daemon says *go*: starts the clocks, as nothing before counts, and passes the word on.
-    pub(crate) fn on_go(&mut self) {
-        if self.phase != Phase::Armed {
-            return;
-        }
-        self.baseline = self.built.group.counters();
-        self.go_us = monotonic_us();
-        let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
-        let said = self.start_clocks().and_then(|_running| rustix::net::send(&self.built.control, &[WORD_GO], flags));
-        match said {
-            Ok(_) => self.phase = Phase::Running,
-            Err(errno) => {
-                self.go_us = 0;
-                self.fault = Some(fault("exec", "say go", &errno.into()));
-                self.kill_tree();
-            }
-        }
-    }
-
-    /// The cell has exactly two processes now: its init and the tool's.
-    fn find_tool(&self) -> Result<i32, LaunchFault> {
-        let init = self.built.init.pid.as_raw_nonzero().get();
-        let members = self.built.group.members().map_err(|error| LaunchFault::Stage {
-            stage: "cgroups".to_owned(),
-            errno: error.errno(),
-            detail: readback::describe(&error),
-        })?;
-        let mut others = members.iter().copied().filter(|pid| *pid != init);
-        match (members.contains(&init), others.next(), others.next()) {
-            (true, Some(tool), None) => Ok(tool),
-            _ => Err(LaunchFault::Stage {
-                stage: "cgroups".to_owned(),
-                errno: nix::libc::EPROTO,
-                detail: format!("the cell's groups hold {} processes, expected its init and the tool's", members.len()),
-            }),
-        }
-    }
-
-    fn start_clocks(&self) -> Result<Clocks, Errno> {
-        let (wall_us, cpu_look_us) = (self.limits.wall_ms.saturating_mul(1000), self.cpu_pause_us(0));
-        self.wall.start(wall_us)?;
-        self.cpu.start(cpu_look_us)?;
-        Ok(Clocks { wall_us, wall_left_us: self.wall.left_us()?, cpu_look_us, cpu_left_us: self.cpu.left_us()? })
-    }
-
     /// How long the tree needs at least, at its highest rate, to use up what it has left.
     fn cpu_pause_us(&self, used_us: u64) -> u64 {
         let left_us = self.limits.cpu_ms.saturating_mul(1000).saturating_sub(used_us);
@@ -417,24 +328,4 @@ impl Live {
     pub(crate) fn into_group(self) -> crate::cgroup::Cgroup {
         self.built.group
     }
-}
-
-fn fault(stage: &str, what: &str, error: &std::io::Error) -> LaunchFault {
-    let errno = error.raw_os_error().unwrap_or(nix::libc::EIO);
-    LaunchFault::Stage { stage: stage.to_owned(), errno, detail: format!("{what}: {error}") }
-}
-
-/// The tool is what the kernel is to kill first for memory; its children inherit that. The init is not.
-fn prefer_for_oom(tool: i32) -> std::io::Result<()> {
-    let path = format!("/proc/{tool}/oom_score_adj");
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, b"1000"))
-}
-
-/// Holds the scratch, so that it can be asked how full it was once its processes are gone.
-fn open_scratch(tool: i32) -> Result<OwnedFd, Errno> {
-    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-    rustix::fs::open(format!("/proc/{tool}/root/tmp"), flags, rustix::fs::Mode::empty())
 }

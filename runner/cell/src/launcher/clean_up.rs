@@ -1,8 +1,12 @@
 //! The launcher's own end: nothing of it stays.
 
-use super::source::{Part, Source};
+use std::time::Duration;
+
 use super::{Launcher, LauncherError};
-use crate::live::Step;
+use crate::live::{Alarm, Step};
+
+/// Between two looks at what is still there.
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Launcher {
     /// Kills what lives, waits for it, removes groups, template and files.
@@ -10,33 +14,27 @@ impl Launcher {
         for live in self.cells.values_mut() {
             live.kill_tree();
         }
+        // Looked at in turn, not waited for by events: one of them may have come in the batch that ended the loop. A
+        // cell that does not die is given up by itself after a while.
         while !self.cells.is_empty() {
-            for source in self.wait()? {
-                if let Source::Cell(slot, part) = source {
-                    let Some(live) = self.cells.get_mut(&slot) else { continue };
-                    let step = match part {
-                        Part::Records => Step::Wait,
-                        Part::InitEnd => live.on_init_end(),
-                        Part::Alarm(alarm) => live.on_alarm(alarm),
-                    };
-                    match step {
-                        Step::Over(_) => {
-                            let cell = self.slots.iter().find(|(_, known)| **known == slot).map(|(cell, _)| *cell);
-                            if let Some(cell) = cell {
-                                self.take_off(cell, slot);
-                            }
-                        }
-                        Step::Wait | Step::Armed(..) => {}
-                    }
+            let mut over = Vec::new();
+            for (cell, slot) in &self.slots {
+                let step = self.cells.get_mut(slot).map(|live| live.on_alarm(Alarm::Round));
+                if matches!(step, Some(Step::Over(_)) | None) {
+                    over.push((*cell, *slot));
                 }
             }
+            for (cell, slot) in over {
+                self.take_off(cell, slot);
+            }
+            std::thread::sleep(PAUSE);
         }
         for _round in 0..500 {
             self.remains.retain_mut(|group| group.remove().is_err());
             if self.remains.is_empty() {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(PAUSE);
         }
         self.shop.groups.remove().map_err(|source| LauncherError::Groups { source })?;
         self.shop.dev.remove().map_err(|source| LauncherError::Call { what: "remove the template of /dev", source })?;
