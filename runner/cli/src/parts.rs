@@ -17,6 +17,7 @@ use crate::logs;
 pub(crate) fn signer(args: &SignerArgs) -> Result<Exit, Failure> {
     logs::begin(args.log_format).map_err(fault)?;
     enter(c"toolcell-signer").map_err(fault)?;
+    let _lock = taken(5).map_err(fault)?;
     let config = seal(args).map_err(fault)?;
     toolcell_signer::run(config).map_err(|error| {
         let remedy = error.remedy();

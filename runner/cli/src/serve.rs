@@ -38,8 +38,8 @@ use crate::{build_digest, logs, render};
 
 /// The daemon and the signer have the first two ids of the range.
 const SIGNER_OFFSET: u32 = 1;
-/// An ending instance lets go of its lock a moment after its socket is gone.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// An instance that ends, or was killed, lets go of its state and of its socket one after the other.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves until it is told to end. Returns only if that was before there was a launcher to take over, or on failure.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
@@ -70,7 +70,7 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
 
-    let state = State::open(&settings.state, LOCK_PATIENCE)?;
+    let state = State::open(&settings.state, PATIENCE)?;
     let instance = state.instance()?;
     let signals = Signals::hold()?;
     listener::make_folder(&settings.runtime)?;
@@ -113,7 +113,7 @@ impl Held {
         toolcell_cell::sweep(self.settings.cgroup_parent.as_deref(), &self.instance)
             .map_err(|source| ServeError::Leftovers { source })?;
         self.state.hand_over(Owners { daemon: self.ids.base, signer: self.ids.base + SIGNER_OFFSET })?;
-        listener::listen(&self.settings.socket, self.settings.socket_mode)
+        listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)
     }
 
     fn start(&self, listener: OwnedFd, ours: &[&Path]) -> Result<(Parts, Vec<CString>), ServeError> {
@@ -128,6 +128,7 @@ impl Held {
             uid_base: self.ids.base,
             listener,
             state: self.state.again()?,
+            lock: self.state.folder.as_fd(),
             signer: self.state.signer_folder()?,
             policy: settings.policy.as_deref().map(open_policy).transpose()?,
         };

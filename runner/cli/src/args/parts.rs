@@ -83,7 +83,7 @@ pub(crate) struct ServeArgs {
     pub(crate) detach: bool,
 }
 
-/// `signer`: descriptors 3 = socket to the daemon, 4 = the folder with the key.
+/// `signer`: descriptors 3 = socket to the daemon, 4 = the folder with the key, 5 = state lock.
 #[derive(Debug, Args)]
 pub(crate) struct SignerArgs {
     #[arg(long)]

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 
@@ -20,8 +21,8 @@ pub(super) fn make_folder(path: &Path) -> Result<(), ServeError> {
     file("make", path, builder.recursive(true).mode(0o755).create(path))
 }
 
-/// Listens at `path`, with `mode` from the first moment on.
-pub(super) fn listen(path: &Path, mode: u32) -> Result<OwnedFd, ServeError> {
+/// Listens at `path`, with `mode` from the first moment on. Waits at most so long for whoever listens there to end.
+pub(super) fn listen(path: &Path, mode: u32, patience: Duration) -> Result<OwnedFd, ServeError> {
     if path.as_os_str().len() > PATH_MAX_BYTES {
         return Err(ServeError::Unsafe {
             path: path.to_owned(),
@@ -32,7 +33,7 @@ pub(super) fn listen(path: &Path, mode: u32) -> Result<OwnedFd, ServeError> {
     if let Some(parent) = path.parent() {
         make_folder(parent)?;
     }
-    clear(path)?;
+    clear(path, patience)?;
     // bind(2) makes the file with 0777 less the mask: a chmod afterwards would leave a moment for others.
     let before = rustix::process::umask(Mode::from_raw_mode(0o777 & !mode));
     let listener = UnixListener::bind(path);
@@ -43,7 +44,8 @@ pub(super) fn listen(path: &Path, mode: u32) -> Result<OwnedFd, ServeError> {
 }
 
 /// Removes a socket that nobody listens at any more; anything else at that path stays.
-fn clear(path: &Path) -> Result<(), ServeError> {
+fn clear(path: &Path, patience: Duration) -> Result<(), ServeError> {
+    let begin = Instant::now();
     let seen = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => file("look at", path, other)?,
@@ -55,12 +57,17 @@ fn clear(path: &Path) -> Result<(), ServeError> {
             remedy: "remove it, or name another path with --socket",
         });
     }
-    match UnixStream::connect(path) {
-        Ok(_somebody) => Err(ServeError::InUse { path: path.to_owned() }),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            file("remove", path, std::fs::remove_file(path))
+    loop {
+        match UnixStream::connect(path) {
+            Ok(_somebody) if begin.elapsed() < patience => std::thread::sleep(Duration::from_millis(20)),
+            Ok(_somebody) => return Err(ServeError::InUse { path: path.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                return file("remove", path, std::fs::remove_file(path));
+            }
+            // Its owner has just removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return file("connect to", path, Err(error)),
         }
-        Err(error) => file("connect to", path, Err(error)),
     }
 }
 
@@ -73,7 +80,7 @@ mod tests {
     fn the_socket_has_its_mode_and_its_folder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run/s");
-        let _listener = listen(&path, 0o660).unwrap();
+        let _listener = listen(&path, 0o660, Duration::ZERO).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o660);
         assert!(UnixStream::connect(&path).is_ok());
     }
@@ -82,10 +89,23 @@ mod tests {
     fn a_socket_that_somebody_listens_at_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let first = listen(&path, 0o600).unwrap();
-        assert!(matches!(listen(&path, 0o600), Err(ServeError::InUse { .. })));
+        let first = listen(&path, 0o600, Duration::ZERO).unwrap();
+        assert!(matches!(listen(&path, 0o600, Duration::ZERO), Err(ServeError::InUse { .. })));
         drop(first);
-        assert!(listen(&path, 0o600).is_ok(), "what a killed daemon leaves is removed");
+        assert!(listen(&path, 0o600, Duration::ZERO).is_ok(), "what a killed daemon leaves is removed");
+    }
+
+    #[test]
+    fn a_daemon_that_is_about_to_end_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let first = listen(&path, 0o600, Duration::ZERO).unwrap();
+        let ending = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(first);
+        });
+        assert!(listen(&path, 0o600, Duration::from_secs(10)).is_ok());
+        ending.join().unwrap();
     }
 
     #[test]
@@ -93,13 +113,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         std::fs::write(&path, "letter").unwrap();
-        assert!(matches!(listen(&path, 0o600), Err(ServeError::Unsafe { .. })));
+        assert!(matches!(listen(&path, 0o600, Duration::ZERO), Err(ServeError::Unsafe { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"letter");
     }
 
     #[test]
     fn a_path_that_no_socket_address_holds_is_refused() {
         let path = Path::new("/tmp").join("x".repeat(110));
-        assert!(matches!(listen(&path, 0o600), Err(ServeError::Unsafe { .. })));
+        assert!(matches!(listen(&path, 0o600, Duration::ZERO), Err(ServeError::Unsafe { .. })));
     }
 }

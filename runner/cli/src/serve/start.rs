@@ -36,6 +36,7 @@ pub(super) struct Outfit<'a> {
     pub(super) uid_base: u32,
     pub(super) listener: OwnedFd,
     pub(super) state: OwnedFd,
+    pub(super) lock: BorrowedFd<'a>,
     pub(super) signer: OwnedFd,
     pub(super) policy: Option<OwnedFd>,
 }
@@ -61,8 +62,10 @@ impl Outfit<'_> {
         let (ready, tell) = call("pipe2", rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC))?;
 
         let daemon_arguments = self.daemon_arguments()?;
-        let signer =
-            spawn("starting the signer", self.signer_arguments(), &[(to_daemon.as_fd(), 3), (self.signer.as_fd(), 4)])?;
+        // The signer has the lock as well: none signs for this state until the one before is gone, even if a launcher
+        // was killed and let go of it.
+        let descriptors = [(to_daemon.as_fd(), 3), (self.signer.as_fd(), 4), (self.lock, 5)];
+        let signer = spawn("starting the signer", self.signer_arguments(), &descriptors)?;
         let mut descriptors = vec![
             (self.listener.as_fd(), 3),
             (to_launcher.as_fd(), 4),
