@@ -179,7 +179,7 @@ fn refused(fault: LaunchFault, tree_gone: bool) -> Seen {
             not_started(
                 start_failed(&stage, errno),
                 message,
-                "see the stage and the error; `toolcell doctor` knows more",
+                "see the stage and the error, and the log of the daemon",
             )
         }
         LaunchFault::Killed { reason: KillReason::Cancelled } => {
