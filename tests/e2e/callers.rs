@@ -112,10 +112,9 @@ fn a_mount_that_the_caller_may_not_read_is_refused_and_no_privilege() {
     let path = secret.path().join("inner").to_string_lossy().into_owned();
     let request = Request::tool("show", json!({})).mount(&path, "/data");
     let mut cells = CellWatch::on(&instance);
-    let (status, answer) = submit(&instance, &request);
-    let verdict = json!({ "cause": "start_failed", "stage": "mounts", "errno": "EACCES" });
-    assert_eq!((status, &answer["verdict"]), (200, &verdict), "{answer}");
-    assert!(answer["error"]["message"].as_str().unwrap().contains(&path), "{answer}");
+    let (status, problem) = submit(&instance, &request);
+    assert_eq!((status, problem["code"].as_str()), (403, Some("PERMISSION_DENIED")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains(&path), "{problem}");
     assert_eq!(cells.cells(), 0);
     let root = instance.call(&request);
     assert_eq!(root.verdict, Verdict::Exited { exit_code: 0 }, "root may: the control");

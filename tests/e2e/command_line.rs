@@ -39,7 +39,7 @@ fn exit_codes_are_those_of_the_table() {
         (vec!["--", "no-such-program"], 127),
         (vec!["--", "/etc/passwd"], 126),
         (vec!["-w", "/nowhere", "--", "true"], 125),
-        (vec!["--ro", "/nowhere/at/all:/data", "--", "true"], 125),
+        (vec!["--ro", "/nowhere/at/all:/data", "--", "true"], 126),
         (vec!["--ro", "/usr/share:/etc", "--", "true"], 126),
         (vec!["--timeout", "2h", "--", "true"], 126),
         (vec!["--image", "nothing", "--", "true"], 126),

@@ -1,8 +1,8 @@
 //! The report of a default call: all 29 controls, how each was seen, and what becomes of one that cannot be had.
 
 use serde_json::{Value, json};
-use toolcell_tests::{Instance, Need, Request, needs};
-use toolcell_types::{ControlId, ControlState, Verification};
+use toolcell_tests::{Instance, Need, Request, Setup, needs};
+use toolcell_types::{ControlId, ControlState, ErrorCode, Verdict, Verification};
 
 /// How each control of a default call is to be verified.
 fn expected(id: ControlId) -> Verification {
@@ -73,6 +73,38 @@ fn the_limits_of_a_call_stand_in_what_was_asked_for_and_what_was_seen() {
             }
         }
     }
+}
+
+/// Started with a hard limit of descriptors that is lower than what calls ask for.
+fn with_few_descriptors() -> Setup {
+    Setup::default().wrapped(&["/bin/sh", "-c", "ulimit -n 200; exec \"$0\" \"$@\""])
+}
+
+#[test]
+fn a_required_control_that_cannot_be_had_refuses_the_call_with_a_remedy() {
+    needs!(Need::RootOnCgroupV1);
+    let instance = with_few_descriptors().start();
+    let entries = instance.receipts().len();
+    let problem = instance.post(&Request::exec(&["true"])).problem(ErrorCode::ControlUnavailable);
+    assert!(problem.detail.contains("rlimits") && problem.remedy.contains("--accept-unavailable"), "{problem:?}");
+    assert_eq!(instance.receipts().len(), entries, "nothing was promised");
+    let less = instance.call(&Request::exec(&["true"]).limits(json!({ "open_files": 200 })));
+    assert_eq!(less.verdict, Verdict::Exited { exit_code: 0 }, "the control: within that limit it runs");
+}
+
+#[test]
+fn an_accepted_loss_of_a_control_stands_in_every_receipt() {
+    needs!(Need::RootOnCgroupV1);
+    use base64::Engine as _;
+    let instance = with_few_descriptors().flags(&["--accept-unavailable", "rlimits"]).start();
+    let answer = instance.call(&Request::exec(&["true"]));
+    assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 });
+    let payload = base64::engine::general_purpose::STANDARD.decode(&answer.receipt.payload).unwrap();
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    let items = statement["predicate"]["controls"]["items"].as_array().unwrap();
+    let item = items.iter().find(|item| item["id"] == "rlimits").unwrap();
+    assert_eq!((item["state"].as_str(), item["required"].as_bool()), (Some("unavailable"), Some(false)), "{item}");
+    assert_eq!(items.iter().filter(|item| item["state"] == "enforced").count(), 28);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use toolcell_types::{Answer, Verdict};
 const MIB: u64 = 1 << 20;
 
 /// What an instance holds on to while no call runs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Holdings {
     mounts: Vec<String>,
     cgroups: Vec<String>,
@@ -38,20 +38,38 @@ impl Holdings {
         let mut processes: Vec<u32> = Process::all().into_iter().filter(ours).map(|process| process.pid).collect();
         processes.sort_unstable();
         let descriptors = ids.iter().map(|pid| (*pid, descriptors_of(*pid).len())).collect();
-        Self { mounts, cgroups: groups(instance), processes, descriptors, files: temporary_files() }
+        Self { mounts, cgroups: groups(instance), processes, descriptors, files: files_of(instance) }
     }
 
     /// Waits until the instance holds no more than this. Connections close a moment after their answer.
     fn are_back(&self, instance: &Instance) {
         let end = Instant::now() + Duration::from_secs(10);
         loop {
-            let now = Self::of(instance);
-            if now == *self {
+            let more = Self::of(instance).beyond(self);
+            if more.is_empty() {
                 return;
             }
-            assert!(Instant::now() < end, "before: {self:#?}\nafter: {now:#?}");
+            assert!(Instant::now() < end, "more than before: {more:#?}");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// What of this is not in `before`.
+    fn beyond(&self, before: &Self) -> Vec<String> {
+        let new = |now: &[String], before: &[String]| -> Vec<String> {
+            now.iter().filter(|item| !before.contains(item)).cloned().collect()
+        };
+        let mut more = new(&self.mounts, &before.mounts);
+        more.extend(new(&self.cgroups, &before.cgroups));
+        more.extend(new(&self.files, &before.files));
+        more.extend(
+            self.processes.iter().filter(|pid| !before.processes.contains(pid)).map(|pid| format!("pid {pid}")),
+        );
+        for (pid, count) in &self.descriptors {
+            let least = before.descriptors.get(pid).copied().unwrap_or(0);
+            more.extend((*count > least).then(|| format!("{count} descriptors of {pid}, before {least}")));
+        }
+        more
     }
 }
 
@@ -67,27 +85,28 @@ fn groups(instance: &Instance) -> Vec<String> {
     found
 }
 
-/// Names of ours that a careless launcher could leave in shared places.
-fn temporary_files() -> Vec<String> {
-    let dirs = ["/tmp", "/dev/shm", "/dev/mqueue", "/run"];
+/// Files in places that all share, which belong to one of the instance's users or carry its name.
+fn files_of(instance: &Instance) -> Vec<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let dirs = ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/run/toolcell", "/run/toolcell/uids"];
     let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().filter_map(Result::ok);
-    let names = entries.map(|entry| entry.path().to_string_lossy().into_owned());
-    let mut ours: Vec<String> =
-        names.filter(|name| name.contains("cell") && !name.contains("toolcell-tests")).collect();
-    ours.sort();
-    ours
+    let base = instance.uid_base();
+    let ours = entries.filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owned = entry.metadata().is_ok_and(|meta| (base..base + 65_536).contains(&meta.uid()));
+        owned || name.contains(instance.name()) || name == base.to_string()
+    });
+    let mut names: Vec<String> = ours.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 /// An instance that has run one call, so that everything it makes once is made, and what it holds then.
 fn settled() -> (Instance, Holdings) {
     let instance = Instance::start();
     assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
-    let quiet = || {
-        let first = Holdings::of(&instance);
-        std::thread::yield_now();
-        (first.cgroups.is_empty() && first == Holdings::of(&instance)).then_some(first)
-    };
-    let holdings = eventually("the instance to be quiet", quiet);
+    let holdings =
+        eventually("the instance to be quiet", || Some(Holdings::of(&instance)).filter(|all| all.cgroups.is_empty()));
     (instance, holdings)
 }
 
@@ -231,7 +250,7 @@ fn timers_fire_while_the_daemon_is_stopped() {
     let daemon = Pid::from_raw(i32::try_from(instance.daemon().pid).unwrap());
     for (program, limits, verdict) in [
         (Request::program("waits", &["deaf"]), json!({ "wall_ms": 1000 }), Verdict::WallLimit),
-        (Request::shell("echo up; while :; do :; done"), json!({ "cpu_ms": 700 }), Verdict::CpuLimit),
+        (Request::shell("echo up; while :; do :; done"), json!({ "cpu_ms": 3000 }), Verdict::CpuLimit),
     ] {
         let running = Running::until_up(&instance, &program.limits(limits));
         let tree = running.processes();
