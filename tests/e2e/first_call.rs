@@ -1,6 +1,6 @@
 //! A newcomer's first minutes: the README's command, and the daemon that it starts by itself.
 
-use toolcell_tests::{FreshMachine, Live, Need, Process, Setup, needs, run, workspace_root};
+use toolcell_tests::{FreshMachine, Live, Need, Setup, needs, run, workspace_root};
 use toolcell_types::Health;
 
 const MACHINE: [Need; 3] = [Need::RootOnCgroupV1, Need::Tool("nsenter"), Need::Tool("unshare")];
@@ -91,7 +91,7 @@ fn two_starts_at_once_share_one_daemon() {
     for start in starts {
         assert_eq!(start.finish().expect_code(0).text(), "hi\n");
     }
-    let launchers: Vec<Process> = machine.launchers();
+    let launchers = machine.launchers();
     assert_eq!(launchers.len(), 1, "{launchers:?}");
     let calls = run(&mut machine.toolcell(&["calls", "--json"])).expect_code(0).json();
     assert_eq!(calls["calls"].as_array().map(Vec::len), Some(4));
@@ -177,6 +177,6 @@ fn a_socket_that_was_named_is_asked_and_nothing_is_started_for_it() {
         let asked = run(&mut machine.toolcell(&words));
         assert_ne!(asked.code, 0, "{words:?}");
         assert!(asked.stderr.contains("/run/toolcell/other.sock"), "{words:?}: {}", asked.stderr);
-        assert_eq!(machine.launchers(), Vec::new(), "{words:?}");
+        assert_eq!(machine.launchers(), Vec::<u32>::new(), "{words:?}");
     }
 }

@@ -250,7 +250,11 @@ fn timers_fire_while_the_daemon_is_stopped() {
     let daemon = Pid::from_raw(i32::try_from(instance.daemon().pid).unwrap());
     for (program, limits, verdict) in [
         (Request::program("waits", &["deaf"]), json!({ "wall_ms": 1000 }), Verdict::WallLimit),
-        (Request::shell("echo up; while :; do :; done"), json!({ "cpu_ms": 3000 }), Verdict::CpuLimit),
+        (
+            Request::shell("echo up; while :; do :; done"),
+            json!({ "cpu_ms": 1500, "wall_ms": 60_000 }),
+            Verdict::CpuLimit,
+        ),
     ] {
         let running = Running::until_up(&instance, &program.limits(limits));
         let tree = running.processes();

@@ -88,14 +88,15 @@ impl FreshMachine {
         Connection::open(&self.socket()).ok()
     }
 
-    /// The launchers that run on it: those whose mounts are this machine's, in its namespace or in a copy of it.
+    /// The process ids of the launchers that run on it: those whose mounts are this machine's, in its namespace or in a copy of it.
     #[must_use]
-    pub fn launchers(&self) -> Vec<Process> {
+    pub fn launchers(&self) -> Vec<u32> {
         let run = self.dir.path().join("run").to_string_lossy().into_owned();
         let here = |process: &Process| mount_lines(&process.pid.to_string()).iter().any(|line| line.contains(&run));
         let roles = ["launcher", "serve"];
         let all = Process::all().into_iter();
         all.filter(|process| process.line.split(' ').nth(1).is_some_and(|word| roles.contains(&word)) && here(process))
+            .map(|process| process.pid)
             .collect()
     }
 
@@ -107,7 +108,7 @@ impl FreshMachine {
         let stream = UnixStream::connect(self.socket()).expect("a daemon listens");
         let peer = getsockopt(&stream.as_fd(), sockopt::PeerCredentials).expect("the kernel says who listens");
         let launcher = Process::read(u32::try_from(peer.pid()).expect("process ids are positive")).expect("it lives");
-        assert!(self.launchers().contains(&launcher), "only what was started here is ended: {launcher:?}");
+        assert!(self.launchers().contains(&launcher.pid), "only what was started here is ended: {launcher:?}");
         kill(Pid::from_raw(peer.pid()), Signal::SIGTERM).expect("it can be signalled");
         within(Duration::from_secs(15), "the daemon's end", || (!launcher.is_alive()).then_some(()));
     }
@@ -121,7 +122,7 @@ impl Default for FreshMachine {
 
 impl Drop for FreshMachine {
     fn drop(&mut self) {
-        for launcher in self.launchers() {
+        for launcher in self.launchers().into_iter().filter_map(Process::read) {
             if let Ok(pid) = i32::try_from(launcher.pid)
                 && kill(Pid::from_raw(pid), Signal::SIGTERM).is_ok()
             {
