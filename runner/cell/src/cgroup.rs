@@ -1,247 +1,306 @@
 //! One noun for control groups: make, limit, read back, kill, count, remove. What differs between cgroup versions is
-//! in here and nowhere else; so far that is version 1, whose controllers each have a tree of their own.
+//! in here and nowhere else: in version 1 controllers have trees of their own, in version 2 there is one tree.
+//!
+//! The version is chosen by where the controllers are, not by what is mounted: a hybrid machine has an empty version 2
+//! tree beside its version 1 controllers.
 //!
 //! A thin module of our own instead of cgroups-rs: the crate cannot kill on v1, cannot address another root than
 //! /sys/fs/cgroup, reads neither pids.events nor the user and system parts of cpuacct, swallows write errors of
 //! further attributes, and brings a D-Bus client into the privileged process (see ARCHITECTURE.md).
 
+mod counters;
+mod error;
 mod files;
-mod group;
+mod v1;
+mod v2;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
-use rustix::process::Pid;
 use toolcell_types::{CellId, Limits};
 
-use self::files::{access, mismatch, read, remove_dir, write_text};
-use self::group::kill_member;
-pub(crate) use self::group::{Cgroup, Counters, ReadBack};
+pub(crate) use self::counters::{Counters, CpuTime, ReadBack, Witnesses};
+pub use self::error::CgroupError;
+use self::files::{mismatch, read};
 
-/// Why groups cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CgroupError {
-    /// No v1 hierarchy has this controller.
-    #[error("no cgroup v1 hierarchy with the {controller} controller is mounted")]
-    NoController {
-        /// Which one.
-        controller: &'static str,
-    },
-    /// A file or directory of the hierarchy could not be used.
-    #[error("cannot {action} {path}")]
-    Access {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// A limit reads back as something else than was written.
-    #[error("{path} reads back as {got}, expected {wanted}")]
-    Mismatch {
-        /// Which file.
-        path: PathBuf,
-        /// What was written.
-        wanted: String,
-        /// What is there.
-        got: String,
-    },
-    /// A counter is no number.
-    #[error("{path} holds {got:?}, expected a number")]
-    NotANumber {
-        /// Which file.
-        path: PathBuf,
-        /// What is there.
-        got: String,
-    },
-}
-
-impl CgroupError {
-    /// The errno behind it.
-    pub(crate) fn errno(&self) -> i32 {
-        match self {
-            Self::Access { source, .. } => source.raw_os_error().unwrap_or(nix::libc::EIO),
-            Self::NoController { .. } => nix::libc::ENODEV,
-            Self::Mismatch { .. } | Self::NotANumber { .. } => nix::libc::EPROTO,
-        }
-    }
-}
-
-/// A controller that a cell needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Controller {
-    Memory,
-    Cpu,
-    Cpuacct,
-    Pids,
-    Freezer,
-}
-
-impl Controller {
-    const ALL: [Self; 5] = [Self::Memory, Self::Cpu, Self::Cpuacct, Self::Pids, Self::Freezer];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Cpu => "cpu",
-            Self::Cpuacct => "cpuacct",
-            Self::Pids => "pids",
-            Self::Freezer => "freezer",
-        }
-    }
-}
-
-/// Group of all instances below each hierarchy's root, unless the operator names another.
+/// Group of all instances at the top of each hierarchy, where neither the operator nor our own group says another.
 const PARENT: &str = "toolcell";
+/// Quota period. The kernel's default and Docker's; the quota is `cpu_millis` hundredths of it per thousand.
+const CPU_PERIOD_US: u64 = 100_000;
 
-/// Kills and removes what an earlier life of this instance left in its groups. Once it returns, nothing of that life
-/// runs any more. For who holds the instance's lock and has not started its parts yet.
+/// Sees whether this machine has control groups that cells can be put into. Changes nothing.
+///
+/// # Errors
+/// [`CgroupError::NoControllers`] if neither version has all controllers; the error's remedy says what to mount.
+pub fn find_groups() -> Result<(), CgroupError> {
+    Hierarchies::find().map(|_found| ())
+}
+
+/// Chooses the group below which this instance makes its own, and kills and removes what an earlier life of this
+/// instance left. Once it returns, nothing of that life runs any more. For who holds the instance's lock and has not
+/// started its parts yet: on version 2 this process may be moved into another group, where its children begin.
+///
+/// The value is the chosen group, relative to the top of each hierarchy; the launcher takes it.
 ///
 /// # Errors
 /// [`CgroupError`]: groups cannot be used here, or something is left that cannot be killed. No cell can be had then.
-pub fn sweep(parent: Option<&str>, instance: &str) -> Result<(), CgroupError> {
-    Instance::open(parent, instance)?.remove()
+pub fn settle_groups(parent: Option<&str>, instance: &str) -> Result<String, CgroupError> {
+    let hierarchies = Hierarchies::find()?;
+    let parent = match &hierarchies {
+        Hierarchies::V1(_) => parent.unwrap_or(PARENT).to_owned(),
+        Hierarchies::V2(mount) => v2::settle(mount, parent, instance)?,
+    };
+    hierarchies.open(&parent, instance)?.remove()?;
+    Ok(parent)
+}
+
+/// Where the controllers are.
+#[derive(Debug)]
+enum Hierarchies {
+    V1(Vec<(v1::Controller, std::path::PathBuf)>),
+    V2(v2::Mount),
+}
+
+impl Hierarchies {
+    fn find() -> Result<Self, CgroupError> {
+        let mountinfo = read(Path::new("/proc/self/mountinfo"))?;
+        Self::among(&mountinfo, |top| read(&top.join("cgroup.controllers")).unwrap_or_default())
+    }
+
+    /// Version 1 if it carries everything, then version 2 if it does.
+    fn among(mountinfo: &str, controllers: impl Fn(&Path) -> String) -> Result<Self, CgroupError> {
+        let v1_lacks = match v1::mounts(mountinfo) {
+            Ok(mounts) => return Ok(Self::V1(mounts)),
+            Err(lacks) => lacks,
+        };
+        v2::mount(mountinfo, controllers)
+            .map(Self::V2)
+            .map_err(|v2_lacks| CgroupError::NoControllers { v1_lacks, v2_lacks })
+    }
+
+    fn open(&self, parent: &str, instance: &str) -> Result<Instance, CgroupError> {
+        match self {
+            Self::V1(mounts) => v1::Instance::open(mounts, parent, instance).map(Instance::V1),
+            Self::V2(mount) => v2::Instance::open(mount, parent, instance).map(Instance::V2),
+        }
+    }
 }
 
 /// The groups of one instance, below which each cell gets its own.
 #[derive(Debug)]
-pub(crate) struct Instance {
-    /// Directory of the instance per hierarchy; controllers that share a hierarchy share a directory.
-    roots: Vec<(Vec<Controller>, PathBuf)>,
+pub(crate) enum Instance {
+    V1(v1::Instance),
+    V2(v2::Instance),
 }
 
 impl Instance {
-    /// Finds the hierarchies, makes the instance's group in each, and removes what an earlier life of this very
-    /// instance left (its processes are killed first).
-    pub(crate) fn open(parent: Option<&str>, instance: &str) -> Result<Self, CgroupError> {
-        let parent = parent.unwrap_or(PARENT);
-        let mounts = read(Path::new("/proc/self/mountinfo"))?;
-        let mut roots: Vec<(Vec<Controller>, PathBuf)> = Vec::new();
-        for controller in Controller::ALL {
-            let hierarchy = hierarchy(&mounts, controller.name())
-                .ok_or(CgroupError::NoController { controller: controller.name() })?;
-            let path = hierarchy.join(parent).join(instance);
-            match roots.iter_mut().find(|(_, known)| *known == path) {
-                Some((controllers, _)) => controllers.push(controller),
-                None => roots.push((vec![controller], path)),
-            }
-        }
-        for (_, root) in &roots {
-            fs::create_dir_all(root).map_err(access("make", root))?;
-        }
-        let opened = Self { roots };
-        opened.sweep()?;
-        Ok(opened)
+    /// Makes the instance's groups below the one that [`settle_groups`] chose, and sweeps them.
+    pub(crate) fn open(parent: &str, instance: &str) -> Result<Self, CgroupError> {
+        Hierarchies::find()?.open(parent, instance)
     }
 
-    /// Kills and removes everything below the instance's groups.
-    fn sweep(&self) -> Result<(), CgroupError> {
-        for (_, root) in &self.roots {
-            for entry in fs::read_dir(root).map_err(access("list", root))? {
-                let path = entry.map_err(access("list", root))?.path();
-                if path.is_dir() {
-                    tracing::info!(path = %path.display(), "removing a group that an earlier start left");
-                    sweep_group(&path)?;
-                }
-            }
+    fn remove(&self) -> Result<(), CgroupError> {
+        match self {
+            Self::V1(instance) => instance.remove(),
+            Self::V2(instance) => instance.remove(),
         }
-        Ok(())
     }
 
-    /// Removes the instance's own groups; only once no cell is left.
-    pub(crate) fn remove(&self) -> Result<(), CgroupError> {
-        for (_, root) in &self.roots {
-            remove_dir(root)?;
-            // The common parent goes with the last instance; others may still use it.
-            if let Some(parent) = root.parent() {
-                match fs::remove_dir(parent) {
-                    Ok(()) => {}
-                    Err(error)
-                        if matches!(
-                            error.raw_os_error(),
-                            Some(nix::libc::EBUSY | nix::libc::ENOTEMPTY | nix::libc::ENOENT)
-                        ) => {}
-                    Err(error) => return Err(access("remove", parent)(error)),
-                }
-            }
+    /// Removes the instance's own groups and goes back to where this process was before; only once no cell is left.
+    pub(crate) fn close(&self) -> Result<(), CgroupError> {
+        self.remove()?;
+        if let Self::V2(instance) = self {
+            instance.leave();
         }
         Ok(())
     }
 
     /// Makes the groups of one cell and sets its limits, each read back.
     pub(crate) fn create(&self, cell: CellId, limits: &Limits) -> Result<Cgroup, CgroupError> {
-        let mut made = Cgroup::with_capacity(self.roots.len());
-        let built = self.roots.iter().try_for_each(|(controllers, root)| {
-            let dir = root.join(format!("cell-{cell}"));
-            fs::create_dir(&dir).map_err(access("make", &dir))?;
-            made.add(controllers.clone(), dir.clone());
-            let members = read(&dir.join("cgroup.procs"))?;
-            if members.trim().is_empty() { Ok(()) } else { mismatch(&dir.join("cgroup.procs"), "no member", &members) }
-        });
-        match built.and_then(|()| made.limit(limits)) {
-            Ok(()) => Ok(made),
-            Err(error) => {
-                if let Err(second) = made.remove() {
-                    tracing::warn!(error = %second, "a group of a cell that could not be made stays behind");
-                }
-                Err(error)
-            }
+        match self {
+            Self::V1(instance) => instance.create(cell, limits).map(Cgroup::V1),
+            Self::V2(instance) => instance.create(cell, limits).map(Cgroup::V2),
         }
     }
 }
 
-/// Mount point of the v1 hierarchy with this controller, from mountinfo (proc(5)): the superblock options name it.
-fn hierarchy(mountinfo: &str, controller: &str) -> Option<PathBuf> {
-    mountinfo.lines().find_map(|line| {
-        let (mount, superblock) = line.split_once(" - ")?;
-        let mut fields = superblock.split(' ');
-        let is_v1 = fields.next() == Some("cgroup");
-        let has = fields.next_back().is_some_and(|options| options.split(',').any(|option| option == controller));
-        (is_v1 && has).then(|| mount.split(' ').nth(4).map(PathBuf::from)).flatten()
-    })
+/// The groups of one cell.
+#[derive(Debug)]
+pub(crate) enum Cgroup {
+    V1(v1::Group),
+    V2(v2::Group),
 }
 
-fn sweep_group(path: &Path) -> Result<(), CgroupError> {
-    let mut group = Cgroup::with_capacity(1);
-    group.add(Controller::ALL.to_vec(), path.to_owned());
-    // Bounded: what cannot be killed in these rounds is in the kernel's hands, and removal says so.
-    for _round in 0..200 {
-        let members = group.members()?;
-        for number in &members {
-            if let Some(pid) = Pid::from_raw(*number) {
-                kill_member(pid, &group)?;
-            }
+impl Cgroup {
+    /// Which version, as reports have it.
+    pub(crate) fn version(&self) -> u64 {
+        match self {
+            Self::V1(_) => 1,
+            Self::V2(_) => 2,
         }
-        let freezer = path.join("freezer.state");
-        if freezer.exists() {
-            write_text(&freezer, "THAWED")?;
-        }
-        if members.is_empty() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    group.remove()
+
+    /// The files that tell of a limit that was reached.
+    pub(crate) fn witnesses(&self) -> Witnesses {
+        match self {
+            Self::V1(_) => v1::Group::WITNESSES,
+            Self::V2(_) => v2::Group::WITNESSES,
+        }
+    }
+
+    /// Memory limits as the kernel has them; swap is limited where it is counted.
+    pub(crate) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
+        match self {
+            Self::V1(group) => group.memory_limits(limits),
+            Self::V2(group) => group.memory_limits(limits),
+        }
+    }
+
+    /// Processor quota as the kernel has it.
+    pub(crate) fn cpu_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
+        match self {
+            Self::V1(group) => group.cpu_limits(limits),
+            Self::V2(group) => group.cpu_limits(limits),
+        }
+    }
+
+    /// Process limit as the kernel has it.
+    pub(crate) fn pids_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
+        match self {
+            Self::V1(group) => group.pids_limits(limits),
+            Self::V2(group) => group.pids_limits(limits),
+        }
+    }
+
+    /// The group that a cell's first process can be born in (CLONE_INTO_CGROUP), which version 1 does not have.
+    pub(crate) fn cradle(&self) -> Result<Option<OwnedFd>, CgroupError> {
+        match self {
+            Self::V1(_) => Ok(None),
+            Self::V2(group) => group.open_dir().map(Some),
+        }
+    }
+
+    /// Files for the child to join through, where it is not born in the group. Opened by us: the kernel checks who
+    /// opened (CVE-2021-4197).
+    pub(crate) fn tasks(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        match self {
+            Self::V1(group) => group.tasks(),
+            Self::V2(group) => group.tasks(),
+        }
+    }
+
+    /// Whether /proc/PID/cgroup names the cell's group, for every controller.
+    pub(crate) fn is_in(&self, proc_cgroup: &str) -> bool {
+        match self {
+            Self::V1(group) => group.is_in(proc_cgroup),
+            Self::V2(group) => group.is_in(proc_cgroup),
+        }
+    }
+
+    /// Every process of the cell.
+    pub(crate) fn members(&self) -> Result<BTreeSet<i32>, CgroupError> {
+        match self {
+            Self::V1(group) => group.members(),
+            Self::V2(group) => group.members(),
+        }
+    }
+
+    /// One round of killing; gives back how many are left.
+    pub(crate) fn kill_members(&self) -> Result<usize, CgroupError> {
+        match self {
+            Self::V1(group) => group.kill_members(),
+            Self::V2(group) => group.kill_members(),
+        }
+    }
+
+    /// Processor time so far.
+    pub(crate) fn cpu(&self) -> Result<CpuTime, CgroupError> {
+        match self {
+            Self::V1(group) => group.cpu(),
+            Self::V2(group) => group.cpu(),
+        }
+    }
+
+    /// All counters; one that this kernel lacks is absent.
+    pub(crate) fn counters(&self) -> Counters {
+        match self {
+            Self::V1(group) => group.counters(),
+            Self::V2(group) => group.counters(),
+        }
+    }
+
+    /// Removes the groups. EBUSY while the kernel still lets go of the last member: the caller tries again.
+    pub(crate) fn remove(&mut self) -> Result<(), CgroupError> {
+        match self {
+            Self::V1(group) => group.remove(),
+            Self::V2(group) => group.remove(),
+        }
+    }
+}
+
+/// Quota of one period, microseconds.
+fn cpu_quota_us(limits: &Limits) -> u64 {
+    limits.cpu_millis * (CPU_PERIOD_US / 1000)
+}
+
+/// The kernel counts whole pages, rounding down (page_counter_memparse).
+fn whole_pages(bytes: u64) -> u64 {
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    bytes / page * page
+}
+
+fn all_agree(backs: Vec<ReadBack>) -> Result<(), CgroupError> {
+    match backs.into_iter().find(|back| back.got != back.wanted) {
+        Some(back) => mismatch(Path::new(back.name), &counters::text(&back.wanted), &counters::text(&back.got)),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MOUNTINFO: &str = "\
-30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
-31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
-32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
+    const UNIFIED: &str = "30 25 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+    const HYBRID: &str = "\
+28 25 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+32 25 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
+33 25 0:29 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer
 ";
 
+    fn all(_top: &Path) -> String {
+        "cpuset cpu io memory hugetlb pids rdma misc\n".to_owned()
+    }
+
+    fn none(_top: &Path) -> String {
+        "\n".to_owned()
+    }
+
     #[test]
-    fn hierarchies_are_found_by_controller_not_by_name() {
-        assert_eq!(hierarchy(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
-        assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
-        assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
-        assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
+    fn a_unified_machine_is_version_2() {
+        assert!(matches!(Hierarchies::among(UNIFIED, all), Ok(Hierarchies::V2(_))));
+    }
+
+    #[test]
+    fn a_hybrid_machine_whose_controllers_are_in_version_1_is_version_1() {
+        assert!(matches!(Hierarchies::among(HYBRID, none), Ok(Hierarchies::V1(_))));
+    }
+
+    #[test]
+    fn a_machine_with_neither_is_told_what_each_lacks() {
+        let told = |mountinfo: &str, controllers: fn(&Path) -> String| {
+            let error = Hierarchies::among(mountinfo, controllers).unwrap_err();
+            assert!(!error.remedy().is_empty());
+            error.to_string()
+        };
+        let nothing = told("", all);
+        assert!(nothing.contains("version 1 lacks memory, cpu, cpuacct, pids, freezer"), "{nothing}");
+        assert!(nothing.ends_with("version 2 is not mounted"), "{nothing}");
+        let without_pids = HYBRID.replace("rw,pids", "rw,name=pids");
+        let split = told(&without_pids, |_top| "pids\n".to_owned());
+        assert!(split.contains("version 1 lacks pids, version 2 lacks memory, cpu"), "{split}");
+        assert!(told(UNIFIED, none).ends_with("version 2 lacks memory, cpu, pids"));
     }
 }

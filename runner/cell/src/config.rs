@@ -18,8 +18,8 @@ pub struct LauncherConfig {
     pub uid_base: u32,
     /// Name of the instance; names its cgroups.
     pub instance: String,
-    /// Parent of the instance's group below each hierarchy's root, instead of `toolcell`.
-    pub cgroup_parent: Option<String>,
+    /// Parent of the instance's group, relative to the top of each hierarchy: what [`crate::settle_groups`] chose.
+    pub cgroup_parent: String,
     /// Directories that no mount may be, lie under or contain.
     pub deny_paths: Vec<PathBuf>,
     /// Files to remove at the end.

@@ -74,9 +74,7 @@ impl LauncherError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Call { .. } | Self::Outside { .. } => "start as root on Linux 5.14 or later with /proc mounted",
-            Self::Groups { .. } => {
-                "mount the cgroup v1 controllers memory, cpu, cpuacct, pids and freezer, writable for root"
-            }
+            Self::Groups { source } => source.remedy(),
             Self::Filters { .. } | Self::Decode { .. } => "this is a fault of the program: report it with its version",
             Self::NoLandlock => "boot a kernel of 5.13 or later with landlock in its list of security modules (lsm=)",
             Self::Link { .. } | Self::PartEnded { .. } => "see the log above for the part that ended, then start again",

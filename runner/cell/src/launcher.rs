@@ -88,7 +88,7 @@ impl Launcher {
         let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|errno| call("signalfd")(errno.into()))?;
         let shop = Workshop {
-            groups: Instance::open(config.cgroup_parent.as_deref(), &config.instance)
+            groups: Instance::open(&config.cgroup_parent, &config.instance)
                 .map_err(|source| LauncherError::Groups { source })?,
             dev: DevTree::build(&config.runtime_dir, &config.instance).map_err(call("make the template of /dev"))?,
             filters: Filters::compile().map_err(|error| LauncherError::Filters { detail: describe(&error) })?,

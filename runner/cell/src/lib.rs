@@ -24,7 +24,7 @@ mod stages;
 mod verdict;
 mod workshop;
 
-pub use cgroup::{CgroupError, sweep};
+pub use cgroup::{CgroupError, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use launcher::run;

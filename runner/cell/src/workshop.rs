@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use nix::sched::CloneFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use toolcell_sys::Child;
+use toolcell_sys::{Child, ForkError};
 use toolcell_types::plan::{ImageEntry, LaunchFault, MOUNTS_MAX, PATHS_MAX_BYTES, Prepare};
 use toolcell_types::{CellId, ControlId};
 
@@ -115,7 +115,7 @@ impl Workshop {
         let (stderr, stderr_inner) = output_pipe(ids.1).map_err(kernel("stderr"))?;
         let spec = CellSpec {
             control: inner,
-            tasks: group.tasks().map_err(|error| group_fault(&error))?,
+            tasks: Vec::new(),
             root,
             limits: plan.limits,
             filters: &self.filters,
@@ -131,15 +131,36 @@ impl Workshop {
             | CloneFlags::CLONE_NEWNET
             | CloneFlags::CLONE_NEWIPC
             | CloneFlags::CLONE_NEWUTS;
-        let init = toolcell_sys::clone_process(namespaces.bits(), || enter(&spec)).map_err(|error| {
-            LaunchFault::Stage { stage: "namespaces".to_owned(), errno: error.errno(), detail: describe(&error) }
-        })?;
+        let init = clone_into(group, spec, namespaces)?;
         if let Err(error) = write_id_maps(&init, ids).and_then(|()| release(&control)) {
             end_at_once(&init);
             return Err(io_fault("identity", "write the id maps", &error));
         }
         Ok((init, control, stdout, stderr))
     }
+}
+
+/// The init is born in its group where groups can do that, so that nothing of it is ever counted elsewhere. Where they
+/// cannot, or the kernel or a container's filter does not know it, joining is the first thing that it does.
+fn clone_into(group: &Cgroup, mut spec: CellSpec<'_>, namespaces: CloneFlags) -> Result<Child, LaunchFault> {
+    let cradle = group.cradle().map_err(|error| group_fault(&error))?;
+    if let Some(cradle) = &cradle {
+        match toolcell_sys::clone_process(namespaces.bits(), Some(cradle.as_fd()), || enter(&spec)) {
+            Err(error) if is_unknown_to_the_kernel(error.errno()) => {}
+            other => return other.map_err(|error| clone_fault(&error)),
+        }
+    }
+    spec.tasks = group.tasks().map_err(|error| group_fault(&error))?;
+    toolcell_sys::clone_process(namespaces.bits(), None, || enter(&spec)).map_err(|error| clone_fault(&error))
+}
+
+/// CLONE_INTO_CGROUP came with Linux 5.7: before, the larger structure is E2BIG and the flag EINVAL (clone(2)).
+fn is_unknown_to_the_kernel(errno: i32) -> bool {
+    matches!(errno, nix::libc::ENOSYS | nix::libc::EINVAL | nix::libc::E2BIG)
+}
+
+fn clone_fault(error: &ForkError) -> LaunchFault {
+    LaunchFault::Stage { stage: "namespaces".to_owned(), errno: error.errno(), detail: describe(error) }
 }
 
 /// Inside 65533 and 65534, outside two ids that nobody else has. Written once; the kernel refuses a second time.
@@ -242,7 +263,10 @@ fn group_fault(error: &CgroupError) -> LaunchFault {
                 .find(|(word, _)| of(word))
                 .map(|(_, id)| id)
         }
-        CgroupError::NoController { .. } | CgroupError::Access { .. } | CgroupError::NotANumber { .. } => None,
+        CgroupError::NoControllers { .. }
+        | CgroupError::Enable { .. }
+        | CgroupError::Access { .. }
+        | CgroupError::NotANumber { .. } => None,
     };
     match control {
         Some(id) => LaunchFault::Control {

@@ -92,12 +92,12 @@ struct Held {
 impl Held {
     /// Never comes back from a start that succeeds.
     fn serve(self, ready: Option<OwnedFd>) -> ServeError {
-        let listener = match self.give_and_listen() {
-            Ok(listener) => listener,
+        let (listener, cgroup_parent) = match self.settle_and_listen() {
+            Ok(settled) => settled,
             Err(error) => return abandon(error, &[&self.ids.path]),
         };
         let ours = [self.settings.socket.as_path(), &self.ids.path];
-        let (parts, arguments) = match self.start(listener, &ours) {
+        let (parts, arguments) = match self.start(listener, &cgroup_parent, &ours) {
             Ok(started) => started,
             Err(error) => return abandon(error, &ours),
         };
@@ -109,18 +109,24 @@ impl Held {
     }
 
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
-    fn give_and_listen(&self) -> Result<OwnedFd, ServeError> {
-        toolcell_cell::sweep(self.settings.cgroup_parent.as_deref(), &self.instance)
-            .map_err(|source| ServeError::Leftovers { source })?;
+    fn settle_and_listen(&self) -> Result<(OwnedFd, String), ServeError> {
+        let cgroup_parent = toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance)
+            .map_err(|source| ServeError::Groups { source })?;
         self.state.hand_over(Owners { daemon: self.ids.base, signer: self.ids.base + SIGNER_OFFSET })?;
-        listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)
+        let listener = listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)?;
+        Ok((listener, cgroup_parent))
     }
 
-    fn start(&self, listener: OwnedFd, ours: &[&Path]) -> Result<(Parts, Vec<CString>), ServeError> {
+    fn start(
+        &self,
+        listener: OwnedFd,
+        cgroup_parent: &str,
+        ours: &[&Path],
+    ) -> Result<(Parts, Vec<CString>), ServeError> {
         let settings = &self.settings;
         let mut deny = vec![self.state.path.as_path(), &settings.runtime, &settings.socket];
         deny.extend(settings.policy.as_deref());
-        let arguments = launcher_arguments(settings, (self.ids.base, &self.instance), &deny, ours)?;
+        let arguments = launcher_arguments(settings, (self.ids.base, &self.instance, cgroup_parent), &deny, ours)?;
         let outfit = Outfit {
             settings,
             instance: &self.instance,

@@ -64,7 +64,7 @@ impl ForkError {
     }
 }
 
-/// `struct clone_args` of linux/sched.h, first version (64 bytes, Linux 5.3).
+/// `struct clone_args` of linux/sched.h, third version (88 bytes, Linux 5.7).
 #[repr(C, align(8))]
 #[derive(Debug, Default)]
 struct CloneArgs {
@@ -76,16 +76,28 @@ struct CloneArgs {
     stack: u64,
     stack_size: u64,
     tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
 }
 
-/// Makes a child that runs `main` and ends with its value, without exec. `namespaces` are CLONE_NEW* flags.
+/// Size of the first version (Linux 5.3), which is all that is needed without a group.
+const CLONE_ARGS_SIZE_VER0: usize = 64;
+
+/// Makes a child that runs `main` and ends with its value, without exec. `namespaces` are CLONE_NEW* flags. With a
+/// descriptor of a version 2 cgroup's directory the child is born in that group (CLONE_INTO_CGROUP, Linux 5.7), else
+/// in that of this process.
 ///
 /// Signal handlers are reset in the child (CLONE_CLEAR_SIGHAND). The memory is copied, not shared. A panic in `main`
 /// ends the child with code 125; it cannot unwind into the parent's code.
 ///
 /// # Errors
 /// [`ForkError`]: the process is threaded, or the kernel refused.
-pub fn clone_process(namespaces: i32, main: impl FnOnce() -> i32) -> Result<Child, ForkError> {
+pub fn clone_process(
+    namespaces: i32,
+    cgroup: Option<BorrowedFd<'_>>,
+    main: impl FnOnce() -> i32,
+) -> Result<Child, ForkError> {
     require_single_thread()?;
     let mut pidfd: RawFd = -1;
     let namespaces =
@@ -96,11 +108,18 @@ pub fn clone_process(namespaces: i32, main: impl FnOnce() -> i32) -> Result<Chil
         exit_signal: SIGCHLD,
         ..CloneArgs::default()
     };
-    // SAFETY: clone3(2) requires a valid clone_args of the given size, which `args` is, and a pidfd pointer to an
-    // int, which lives until after the call. Without CLONE_VM the child has its own copy of all memory, and as this
+    let mut size = CLONE_ARGS_SIZE_VER0;
+    if let Some(cgroup) = cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = u64::try_from(cgroup.as_raw_fd())
+            .map_err(|source| ForkError::Clone { source: io::Error::other(source) })?;
+        size = size_of::<CloneArgs>();
+    }
+    // SAFETY: clone3(2) requires a valid clone_args of the given size, which `args` is at least (the first version is
+    // its beginning), and a pidfd pointer to an int, which lives until after the call, as the borrowed group does. Without CLONE_VM the child has its own copy of all memory, and as this
     // process has one thread (checked above) no lock is held by a thread that the child lacks. The kernel keeps
     // neither pointer.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<CloneArgs>()) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size) };
     if pid == 0 {
         let code = catch_unwind(AssertUnwindSafe(main)).unwrap_or(125);
         // SAFETY: _exit(2) ends only this process and runs no destructor of the parent's copied state.
@@ -121,6 +140,7 @@ pub fn clone_process(namespaces: i32, main: impl FnOnce() -> i32) -> Result<Chil
 
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 const SIGCHLD: u64 = 17;
 
 /// The number of links of /proc/self/task is 2 and one per thread (proc(5)).
@@ -143,7 +163,7 @@ pub fn spawn(
     env: &[CString],
     fds: &[(BorrowedFd<'_>, RawFd)],
 ) -> Result<Child, ForkError> {
-    clone_process(0, || match reset_signals().and_then(|()| install(fds)) {
+    clone_process(0, None, || match reset_signals().and_then(|()| install(fds)) {
         Ok(()) => match nix::unistd::execve(program, args, env) {
             Ok(never) => match never {},
             Err(_errno) => 127,
@@ -239,7 +259,7 @@ mod tests {
     #[test]
     fn a_threaded_process_is_refused() {
         let waiting = std::thread::spawn(|| std::thread::park_timeout(std::time::Duration::from_secs(5)));
-        let refused = clone_process(0, || 0);
+        let refused = clone_process(0, None, || 0);
         waiting.thread().unpark();
         waiting.join().unwrap();
         assert!(matches!(refused, Err(ForkError::Threaded { threads }) if threads >= 2));

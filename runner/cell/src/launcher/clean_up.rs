@@ -36,7 +36,7 @@ impl Launcher {
             }
             std::thread::sleep(PAUSE);
         }
-        self.shop.groups.remove().map_err(|source| LauncherError::Groups { source })?;
+        self.shop.groups.close().map_err(|source| LauncherError::Groups { source })?;
         self.shop.dev.remove().map_err(|source| LauncherError::Call { what: "remove the template of /dev", source })?;
         for path in &self.unlink {
             match std::fs::remove_file(path) {

@@ -105,19 +105,20 @@ impl Live {
 
     /// Limits that were reached, each with where that was seen.
     fn limits_hit(&self, evidence: &Evidence, cause: &EndCause) -> Vec<(String, String)> {
+        let seen = self.built.group.witnesses();
         let mut hits = Vec::new();
-        let mut hit = |limit: &str, seen: String| hits.push((limit.to_owned(), seen));
+        let mut hit = |limit: &str, witness: String| hits.push((limit.to_owned(), witness));
         if *cause == EndCause::WallLimit {
             hit("wall_ms", "timerfd of CLOCK_MONOTONIC".to_owned());
         }
         if *cause == EndCause::CpuLimit || evidence.past_cpu {
-            hit("cpu_ms", "cpuacct.usage".to_owned());
+            hit("cpu_ms", seen.cpu.to_owned());
         }
         if evidence.oom_kills > 0 {
-            hit("memory_bytes", format!("memory.oom_control oom_kill {}", evidence.oom_kills));
+            hit("memory_bytes", format!("{} {}", seen.oom_kills, evidence.oom_kills));
         }
         if evidence.forks_refused > 0 {
-            hit("pids", format!("pids.events max {}", evidence.forks_refused));
+            hit("pids", format!("{} {}", seen.forks_refused, evidence.forks_refused));
         }
         if evidence.main == Some(MainEnd::Signaled(nix::libc::SIGXFSZ)) {
             hit("file_bytes", "the main process ended by SIGXFSZ".to_owned());

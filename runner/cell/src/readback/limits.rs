@@ -13,11 +13,12 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
     let inside = expected.group.is_in(&process.text("cgroup")?);
     let limits = expected.limits;
     let item = |id, backs: Vec<ReadBack>| {
-        let facts =
-            |of: fn(&ReadBack) -> u64| backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back)));
+        let facts = |of: fn(&ReadBack) -> &Fact| {
+            backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back).clone()))
+        };
         let agree = backs.iter().all(|back| back.got == back.wanted);
-        let observed = facts(|back| back.got).with("member", inside).with("version", 1_u64);
-        Item::read_back(id, inside && agree, facts(|back| back.wanted), observed)
+        let observed = facts(|back| &back.got).with("member", inside).with("version", expected.group.version());
+        Item::read_back(id, inside && agree, facts(|back| &back.wanted), observed)
     };
     Ok(vec![
         item(ControlId::CgroupMemory, expected.group.memory_limits(limits)?),

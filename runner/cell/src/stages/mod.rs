@@ -36,7 +36,7 @@ pub(crate) const TOOL_ID: u32 = 65_534;
 pub(crate) struct CellSpec<'a> {
     /// Packet socket to the launcher.
     pub(crate) control: OwnedFd,
-    /// `tasks` files of the cell's groups, open for writing.
+    /// Files to join the cell's groups through, open for writing; none if the process is born in its group.
     pub(crate) tasks: Vec<OwnedFd>,
     /// The root.
     pub(crate) root: RootPlan<'a>,
@@ -98,7 +98,7 @@ fn init(spec: &CellSpec<'_>) -> Result<(), StageError> {
     // Needs the capabilities and the new pid namespace (procfs shows the namespace of who mounts it).
     mounts::build(&spec.root, &spec.limits)?;
     // The tool is a child, so that it is not process 1: no immunity to its own signals, no duty to reap.
-    let tool = toolcell_sys::clone_process(0, || match tool(spec) {
+    let tool = toolcell_sys::clone_process(0, None, || match tool(spec) {
         Ok(never) => match never {},
         Err(error) => fail(spec, error),
     })

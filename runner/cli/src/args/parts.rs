@@ -60,7 +60,7 @@ pub(crate) struct ServeArgs {
     /// First of the 65536 user ids to use, or of the next free range above [default: 1879048192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(65_536..))]
     pub(crate) uid_base: Option<u32>,
-    /// Group below which cells get theirs, at each cgroup root [default: /toolcell]
+    /// Group below which cells get theirs [default: on cgroup version 2 our own if it is ours alone, else /toolcell]
     #[arg(long, value_name = "PATH", value_parser = values::cgroup_parent)]
     pub(crate) cgroup_parent: Option<String>,
     /// Who may connect: the mode of the socket, octal [default: 0600]
@@ -129,7 +129,7 @@ pub(crate) struct LauncherArgs {
     #[arg(long)]
     pub(crate) runtime_dir: PathBuf,
     #[arg(long)]
-    pub(crate) cgroup_parent: Option<String>,
+    pub(crate) cgroup_parent: String,
     #[arg(long)]
     pub(crate) deny_path: Vec<PathBuf>,
     #[arg(long)]

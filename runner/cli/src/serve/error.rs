@@ -15,11 +15,11 @@ pub(crate) enum ServeError {
         /// What it is.
         machine: &'static str,
     },
-    /// No cgroup v1 hierarchy.
-    #[error("no cgroup v1 memory controller is mounted{}", if *has_v2 { ", only cgroup v2, which comes in a later version" } else { "" })]
+    /// No cgroup version has the controllers for cells.
+    #[error("cells cannot be limited here")]
     Cgroups {
-        /// Whether there is a v2 hierarchy instead.
-        has_v2: bool,
+        /// What each version lacks.
+        source: toolcell_cell::CgroupError,
     },
     /// The settings file.
     #[error("{}: {source}", path.display())]
@@ -61,9 +61,9 @@ pub(crate) enum ServeError {
         /// Where the search began.
         from: u32,
     },
-    /// Cgroups cannot be used, or processes of an earlier start cannot be killed.
-    #[error("what an earlier start left in its cgroups cannot be removed")]
-    Leftovers {
+    /// No group can be had, or what an earlier start left in it cannot be removed.
+    #[error("the cgroups of this instance cannot be set up")]
+    Groups {
         /// Why.
         source: toolcell_cell::CgroupError,
     },
@@ -94,12 +94,6 @@ impl ServeError {
         match self {
             Self::NotRoot => "start it as root, for instance: sudo toolcell serve".to_owned(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
-            Self::Cgroups { has_v2: true } => {
-                "boot with the kernel parameter systemd.unified_cgroup_hierarchy=0 (cgroup v1)".to_owned()
-            }
-            Self::Cgroups { has_v2: false } => {
-                "mount the v1 controllers below /sys/fs/cgroup: memory, pids, cpu, cpuacct, freezer".to_owned()
-            }
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
             }
@@ -107,9 +101,7 @@ impl ServeError {
             Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
             Self::InUse { .. } => "end the other one, or give this one a --state and a --socket of its own".to_owned(),
             Self::NoIds { .. } => "end another instance, or name another range with --uid-base".to_owned(),
-            Self::Leftovers { .. } => {
-                "mount the v1 controllers memory, pids, cpu, cpuacct and freezer, writable for root".to_owned()
-            }
+            Self::Cgroups { source } | Self::Groups { source } => source.remedy().to_owned(),
             Self::Call { .. } => {
                 "look at the limits of this machine: processes, memory, seccomp of a container".to_owned()
             }
@@ -144,14 +136,17 @@ mod tests {
         let errors = [
             ServeError::NotRoot,
             ServeError::Machine { machine: "aarch64" },
-            ServeError::Cgroups { has_v2: true },
-            ServeError::Cgroups { has_v2: false },
+            ServeError::Cgroups {
+                source: toolcell_cell::CgroupError::NoControllers { v1_lacks: vec!["pids"], v2_lacks: None },
+            },
             ServeError::Settings { path: path(), source: toml::from_str::<toml::Table>("x").unwrap_err() },
             ServeError::File { doing: "open", path: path(), source: io() },
             ServeError::Unsafe { path: path(), why: "is a link", remedy: "remove it" },
             ServeError::InUse { path: path() },
             ServeError::NoIds { from: 7 },
-            ServeError::Leftovers { source: toolcell_cell::CgroupError::NoController { controller: "pids" } },
+            ServeError::Groups {
+                source: toolcell_cell::CgroupError::Access { action: "make", path: path(), source: io() },
+            },
             ServeError::NotReady { part: "daemon", why: "ended" },
             ServeError::Asked,
             ServeError::Call { call: "socketpair", source: io() },

@@ -230,19 +230,17 @@ fn end(child: &Child) {
 /// The launcher's command line.
 pub(super) fn launcher_arguments(
     settings: &Settings,
-    ids: (u32, &str),
+    ids: (u32, &str, &str),
     deny: &[&Path],
     unlink: &[&Path],
 ) -> Result<Vec<CString>, ServeError> {
-    let (uid_base, instance) = ids;
+    let (uid_base, instance, cgroup_parent) = ids;
     let mut arguments = vec!["launcher".to_owned()];
     let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
     add("--uid-base", &uid_base.to_string());
     add("--instance", instance);
     add("--runtime-dir", text(&settings.runtime)?);
-    if let Some(parent) = &settings.cgroup_parent {
-        add("--cgroup-parent", parent);
-    }
+    add("--cgroup-parent", cgroup_parent);
     for path in deny {
         add("--deny-path", text(path)?);
     }

@@ -1,0 +1,324 @@
+//! Version 1: each controller has a tree of its own, or shares one with others, and processes are killed one by one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use toolcell_types::{CellId, Limits};
+
+use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
+use super::files::{
+    access, keyed, kill_member, members_of, mismatch, number, read, remove_dir, remove_unless_used, write, write_text,
+};
+use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
+
+/// A controller that a cell needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Controller {
+    Memory,
+    Cpu,
+    Cpuacct,
+    Pids,
+    Freezer,
+}
+
+impl Controller {
+    pub(super) const ALL: [Self; 5] = [Self::Memory, Self::Cpu, Self::Cpuacct, Self::Pids, Self::Freezer];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cpu => "cpu",
+            Self::Cpuacct => "cpuacct",
+            Self::Pids => "pids",
+            Self::Freezer => "freezer",
+        }
+    }
+}
+
+/// Mount points by controller, or the controllers that no mounted hierarchy carries.
+pub(super) fn mounts(mountinfo: &str) -> Result<Vec<(Controller, PathBuf)>, Vec<&'static str>> {
+    let (mut found, mut lacks) = (Vec::new(), Vec::new());
+    for controller in Controller::ALL {
+        match hierarchy(mountinfo, controller.name()) {
+            Some(path) => found.push((controller, path)),
+            None => lacks.push(controller.name()),
+        }
+    }
+    if lacks.is_empty() { Ok(found) } else { Err(lacks) }
+}
+
+/// Mount point of the hierarchy with this controller, from mountinfo (proc(5)): the superblock options name it.
+fn hierarchy(mountinfo: &str, controller: &str) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, superblock) = line.split_once(" - ")?;
+        let mut fields = superblock.split(' ');
+        let is_v1 = fields.next() == Some("cgroup");
+        let has = fields.next_back().is_some_and(|options| options.split(',').any(|option| option == controller));
+        (is_v1 && has).then(|| mount.split(' ').nth(4).map(PathBuf::from)).flatten()
+    })
+}
+
+/// The groups of one instance, below which each cell gets its own.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    /// Directory of the instance per hierarchy; controllers that share a hierarchy share a directory.
+    roots: Vec<(Vec<Controller>, PathBuf)>,
+}
+
+impl Instance {
+    /// Makes the instance's group in each hierarchy, and removes what an earlier life of this very instance left (its
+    /// processes are killed first).
+    pub(super) fn open(mounts: &[(Controller, PathBuf)], parent: &str, instance: &str) -> Result<Self, CgroupError> {
+        let mut roots: Vec<(Vec<Controller>, PathBuf)> = Vec::new();
+        for (controller, mount) in mounts {
+            let path = mount.join(parent).join(instance);
+            match roots.iter_mut().find(|(_, known)| *known == path) {
+                Some((controllers, _)) => controllers.push(*controller),
+                None => roots.push((vec![*controller], path)),
+            }
+        }
+        for (_, root) in &roots {
+            fs::create_dir_all(root).map_err(access("make", root))?;
+        }
+        let opened = Self { roots };
+        opened.sweep()?;
+        Ok(opened)
+    }
+
+    /// Kills and removes everything below the instance's groups.
+    fn sweep(&self) -> Result<(), CgroupError> {
+        for (_, root) in &self.roots {
+            for entry in fs::read_dir(root).map_err(access("list", root))? {
+                let path = entry.map_err(access("list", root))?.path();
+                if path.is_dir() {
+                    tracing::info!(path = %path.display(), "removing a group that an earlier start left");
+                    sweep_group(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the instance's own groups; only once no cell is left.
+    pub(super) fn remove(&self) -> Result<(), CgroupError> {
+        for (_, root) in &self.roots {
+            remove_dir(root)?;
+            // The common parent goes with the last instance; others may still use it.
+            root.parent().map_or(Ok(()), remove_unless_used)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the groups of one cell and sets its limits, each read back.
+    pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
+        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()) };
+        let built = self.roots.iter().try_for_each(|(controllers, root)| {
+            let dir = root.join(format!("cell-{cell}"));
+            fs::create_dir(&dir).map_err(access("make", &dir))?;
+            made.dirs.push((controllers.clone(), dir.clone()));
+            let members = read(&dir.join("cgroup.procs"))?;
+            if members.trim().is_empty() { Ok(()) } else { mismatch(&dir.join("cgroup.procs"), "no member", &members) }
+        });
+        match built.and_then(|()| made.limit(limits)) {
+            Ok(()) => Ok(made),
+            Err(error) => {
+                if let Err(second) = made.remove() {
+                    tracing::warn!(error = %second, "a group of a cell that could not be made stays behind");
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+fn sweep_group(path: &Path) -> Result<(), CgroupError> {
+    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), path.to_owned())] };
+    // Bounded: what cannot be killed in these rounds is in the kernel's hands, and removal says so.
+    for _round in 0..200 {
+        let members = group.members()?;
+        for number in &members {
+            kill_member(*number, |number| Ok(group.members()?.contains(&number)))?;
+        }
+        let freezer = path.join("freezer.state");
+        if freezer.exists() {
+            write_text(&freezer, "THAWED")?;
+        }
+        if members.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    group.remove()
+}
+
+/// The groups of one cell, one directory per hierarchy.
+#[derive(Debug)]
+pub(crate) struct Group {
+    dirs: Vec<(Vec<Controller>, PathBuf)>,
+}
+
+impl Group {
+    pub(super) const WITNESSES: Witnesses =
+        Witnesses { cpu: "cpuacct.usage", oom_kills: "memory.oom_control oom_kill", forks_refused: "pids.events max" };
+
+    fn file(&self, controller: Controller, name: &str) -> PathBuf {
+        let dir =
+            self.dirs.iter().find(|(controllers, _)| controllers.contains(&controller)).map(|(_, dir)| dir.as_path());
+        dir.unwrap_or(Path::new("/nonexistent")).join(name)
+    }
+
+    fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
+        use Controller::{Cpu, Memory, Pids};
+        write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
+        let swap = self.file(Memory, "memory.memsw.limit_in_bytes");
+        if swap.exists() {
+            write(&swap, limits.memory_bytes)?;
+        }
+        write(&self.file(Pids, "pids.max"), limits.pids)?;
+        write(&self.file(Cpu, "cpu.cfs_period_us"), CPU_PERIOD_US)?;
+        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))?;
+        super::all_agree([self.memory_limits(limits)?, self.cpu_limits(limits)?, self.pids_limits(limits)?].concat())
+    }
+
+    /// Memory limits as the kernel has them; memory and swap together where swap is counted.
+    pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
+        let wanted = super::whole_pages(limits.memory_bytes);
+        let mut backs = vec![self.back(Controller::Memory, "memory.limit_in_bytes", wanted)?];
+        if self.file(Controller::Memory, "memory.memsw.limit_in_bytes").exists() {
+            backs.push(self.back(Controller::Memory, "memory.memsw.limit_in_bytes", wanted)?);
+        }
+        Ok(backs)
+    }
+
+    /// Processor quota as the kernel has it.
+    pub(super) fn cpu_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
+        Ok(vec![
+            self.back(Controller::Cpu, "cpu.cfs_quota_us", cpu_quota_us(limits))?,
+            self.back(Controller::Cpu, "cpu.cfs_period_us", CPU_PERIOD_US)?,
+        ])
+    }
+
+    /// Process limit as the kernel has it.
+    pub(super) fn pids_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
+        Ok(vec![self.back(Controller::Pids, "pids.max", limits.pids)?])
+    }
+
+    fn back(&self, controller: Controller, name: &'static str, wanted: u64) -> Result<ReadBack, CgroupError> {
+        Ok(ReadBack { name, wanted: wanted.into(), got: number(&self.file(controller, name))?.into() })
+    }
+
+    /// `tasks` files for the child to join through, opened by us: the kernel checks who opened (CVE-2021-4197).
+    pub(super) fn tasks(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let open = |path: PathBuf| {
+            rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| access("open", &path)(errno.into()))
+        };
+        self.dirs.iter().map(|(_, dir)| open(dir.join("tasks"))).collect()
+    }
+
+    /// Whether /proc/PID/cgroup, read in the root namespace, names the cell's group for each controller.
+    pub(super) fn is_in(&self, proc_cgroup: &str) -> bool {
+        self.dirs.iter().all(|(controllers, dir)| {
+            controllers.iter().all(|controller| {
+                proc_cgroup.lines().any(|line| {
+                    let mut fields = line.splitn(3, ':').skip(1);
+                    let has = fields.next().is_some_and(|names| names.split(',').any(|name| name == controller.name()));
+                    has && fields
+                        .next()
+                        .is_some_and(|path| path.len() > 1 && dir.ends_with(path.trim_start_matches('/')))
+                })
+            })
+        })
+    }
+
+    /// Every process in any of the groups.
+    pub(super) fn members(&self) -> Result<BTreeSet<i32>, CgroupError> {
+        let mut members = BTreeSet::new();
+        for (_, dir) in &self.dirs {
+            members.extend(members_of(dir)?);
+        }
+        Ok(members)
+    }
+
+    /// One round of killing: SIGKILL to every member, then thaw, as a frozen process does not die (freezer v1).
+    /// The pid namespace's init is killed by its pidfd before; this is what remains if that was not enough.
+    pub(super) fn kill_members(&self) -> Result<usize, CgroupError> {
+        let members = self.members()?;
+        for number in &members {
+            kill_member(*number, |number| Ok(self.members()?.contains(&number)))?;
+        }
+        write_text(&self.file(Controller::Freezer, "freezer.state"), "THAWED")?;
+        Ok(members.len())
+    }
+
+    /// Processor time so far.
+    pub(super) fn cpu(&self) -> Result<CpuTime, CgroupError> {
+        let us = |name| Ok(number(&self.file(Controller::Cpuacct, name))? / 1000);
+        Ok(CpuTime { total: us("cpuacct.usage")?, user: us("cpuacct.usage_user")?, system: us("cpuacct.usage_sys")? })
+    }
+
+    /// All counters; one that this kernel lacks is absent.
+    pub(super) fn counters(&self) -> Counters {
+        let of = |controller, file: &str, key: &str| keyed(&read(&self.file(controller, file)).ok()?, key);
+        let plain = |controller, file: &str| number(&self.file(controller, file)).ok();
+        Counters {
+            cpu: self.cpu().ok(),
+            throttled_us: of(Controller::Cpu, "cpu.stat", "throttled_time").map(|nanos| nanos / 1000),
+            memory_peak_bytes: plain(Controller::Memory, "memory.memsw.max_usage_in_bytes")
+                .or_else(|| plain(Controller::Memory, "memory.max_usage_in_bytes")),
+            pids_peak: plain(Controller::Pids, "pids.peak"),
+            oom_kills: of(Controller::Memory, "memory.oom_control", "oom_kill"),
+            forks_refused: of(Controller::Pids, "pids.events", "max"),
+        }
+    }
+
+    /// Removes the groups. EBUSY while the kernel still lets go of the last member: the caller tries again.
+    pub(super) fn remove(&mut self) -> Result<(), CgroupError> {
+        while let Some((_, dir)) = self.dirs.last() {
+            remove_dir(dir)?;
+            self.dirs.truncate(self.dirs.len().saturating_sub(1));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTINFO: &str = "\
+30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
+32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
+";
+
+    #[test]
+    fn hierarchies_are_found_by_controller_not_by_name() {
+        assert_eq!(hierarchy(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
+        assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
+        assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
+        assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
+    }
+
+    #[test]
+    fn what_no_hierarchy_carries_is_named() {
+        assert_eq!(mounts(MOUNTINFO).unwrap_err(), ["pids", "freezer"]);
+    }
+
+    #[test]
+    fn membership_is_read_for_every_controller() {
+        let dirs = vec![
+            (vec![Controller::Memory], PathBuf::from("/sys/fs/cgroup/memory/toolcell/i/cell-1")),
+            (vec![Controller::Cpu, Controller::Cpuacct], PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/toolcell/i/cell-1")),
+        ];
+        let group = Group { dirs };
+        assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
+        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
+        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
+        assert!(!group.is_in("4:memory:/toolcell/i/cell-11\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
+    }
+}
