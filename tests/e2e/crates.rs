@@ -152,6 +152,25 @@ fn every_crate_takes_the_workspace_s_lints() {
 }
 
 #[test]
+fn the_pages_that_a_newcomer_needs_are_there_and_their_links_lead_somewhere() {
+    let root = workspace_root();
+    for name in ["README.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            let path = link.split('#').next().unwrap_or_default();
+            assert!(root.join(path).exists(), "{name} links to {link}");
+        }
+    }
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    for (name, _) in TABLE {
+        assert!(map.contains(name), "the code map lacks {name}");
+    }
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(readme.contains("\ntests/run\n"), "the README has the test command");
+}
+
+#[test]
 fn no_lint_is_allowed_silently_and_nothing_is_left_to_do() {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
     for path in sources() {

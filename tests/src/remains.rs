@@ -1,6 +1,6 @@
 //! What is left of an instance, on the whole machine: processes, cgroups, mounts, sockets.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::host::{cgroup_roots, mount_lines};
@@ -61,10 +61,23 @@ impl Remains {
         found
     }
 
+    /// Files of the runtime directory that carry the instance's name or its range of user ids.
+    #[must_use]
+    pub fn files(&self) -> Vec<String> {
+        let lock = Path::new("/run/toolcell/uids").join(self.uid_base.to_string());
+        let entries = std::fs::read_dir("/run/toolcell").into_iter().flatten().filter_map(Result::ok);
+        let named = entries.map(|entry| entry.path()).filter(|path| {
+            let name = self.instance.as_deref();
+            name.is_some_and(|name| path.to_string_lossy().contains(name))
+        });
+        let found = named.chain(std::iter::once(lock)).filter(|path| path.symlink_metadata().is_ok());
+        found.map(|path| format!("file {}", path.display())).collect()
+    }
+
     /// Everything.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
-        [self.processes(), self.cgroups(), self.mounts(), self.sockets()].concat()
+        [self.processes(), self.cgroups(), self.mounts(), self.sockets(), self.files()].concat()
     }
 
     /// Waits until nothing is left: who dies with a parent dies a moment after it.
