@@ -6,8 +6,8 @@ use toolcell_types::{LogPosition, PAYLOAD_MAX_BYTES, Sha256};
 /// Why a payload gets no signature.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("the payload is {got} bytes long, at most {PAYLOAD_MAX_BYTES} are signed")]
-    TooLong { got: usize },
+    #[error("the payload is {got} bytes long, 1 to {PAYLOAD_MAX_BYTES} are signed")]
+    Length { got: usize },
     #[error("{source}{}", cause(source))]
     Statement { source: StatementError },
     #[error("log.{member} is {got}, the next entry has {expected}")]
@@ -22,11 +22,16 @@ fn cause(error: &StatementError) -> String {
     std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"))
 }
 
+/// Takes only what has a possible length; looked at for a whole group before anything of it is read.
+pub(crate) fn check_length(payload: &[u8]) -> Result<(), Refusal> {
+    if payload.is_empty() || payload.len() > PAYLOAD_MAX_BYTES {
+        return Err(Refusal::Length { got: payload.len() });
+    }
+    Ok(())
+}
+
 /// Takes only what stands exactly at `position` and is a genesis, intent or outcome of a production log.
 pub(crate) fn check(payload: &[u8], position: &LogPosition, keyid: Sha256) -> Result<(), Refusal> {
-    if payload.len() > PAYLOAD_MAX_BYTES {
-        return Err(Refusal::TooLong { got: payload.len() });
-    }
     // Reading checks _type, predicateType, executor.id, controls.mode and that an intent precedes its outcome.
     let recorded = statement::read(payload).map_err(|source| Refusal::Statement { source })?;
     let log = recorded.log();

@@ -1,5 +1,7 @@
 //! Why the signer does not start, or ends.
 
+use std::io::ErrorKind;
+
 /// Why the signer does not start, or ends. Each is final: the start of the next one settles what was open.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
@@ -94,6 +96,9 @@ impl SignerError {
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
+            Self::File { source, .. } if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                "free space on the state's file system, then start again; nothing was signed meanwhile"
+            }
             Self::File { .. } => "make the signer's directory (0700) and its files belong to the signer's user",
             Self::FileMode { .. } => {
                 "make the directory 0700 and its files 0600, owned by the signer's user; if others could read the key, \
@@ -123,6 +128,11 @@ mod tests {
         let io = || std::io::Error::from_raw_os_error(13);
         let all = [
             SignerError::File { name: "key.pem", doing: "opened", source: io() },
+            SignerError::File {
+                name: "public.pem.new",
+                doing: "written",
+                source: std::io::Error::from_raw_os_error(28),
+            },
             SignerError::FileMode {
                 name: "key.pem",
                 expected: "a plain file of this user with mode 0600",

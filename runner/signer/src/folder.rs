@@ -15,6 +15,9 @@ pub const KEY_FILE: &str = "key.pem";
 /// The public key, SPKI in PEM, 0644; for offline verification.
 pub const PUBLIC_FILE: &str = "public.pem";
 
+/// 0644.
+const PUBLIC: Mode = Mode::from_bits_retain(0o644);
+
 /// The signer's directory.
 #[derive(Debug)]
 pub(crate) struct Folder(OwnedFd);
@@ -49,8 +52,19 @@ impl Folder {
 
     /// The same for what everybody may read and what may be there already.
     pub(crate) fn publish(&self, name: &'static str, half: &'static str, content: &[u8]) -> Result<(), SignerError> {
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        self.place((name, half), content, (mode, RenameFlags::empty()))
+        self.place((name, half), content, (PUBLIC, RenameFlags::empty()))
+    }
+
+    /// Whether that is there as [`Folder::publish`] would make it. What cannot be read is not.
+    pub(crate) fn has_published(&self, name: &'static str, content: &[u8]) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let Ok(opened) = rustix::fs::openat(&self.0, name, flags, Mode::empty()) else { return false };
+        let is_as_made = rustix::fs::fstat(&opened).is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                && Mode::from_raw_mode(stat.st_mode) == PUBLIC
+                && stat.st_uid == rustix::process::geteuid().as_raw()
+        });
+        is_as_made && read_all(&mut File::from(opened), name, content.len()).is_ok_and(|there| there == content)
     }
 
     fn place(
@@ -123,9 +137,10 @@ fn file(name: &'static str, doing: &'static str, errno: Errno) -> SignerError {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
+    use crate::key::ReceiptKey;
 
     /// A directory as the signer is given it.
     pub(crate) fn private_directory() -> tempfile::TempDir {
@@ -147,6 +162,30 @@ pub(crate) mod tests {
             (0o600, me, false),
         ] {
             assert!(private("f", "private", (mode, uid, kind)).is_err(), "{mode:o} {uid} {kind}");
+        }
+    }
+
+    #[test]
+    fn a_public_key_that_is_there_is_left_alone_so_that_a_full_disk_does_not_matter() {
+        let directory = private_directory();
+        let folder = Folder::new(OwnedFd::from(File::open(directory.path()).unwrap())).unwrap();
+        let key = ReceiptKey::generate().unwrap();
+        key.publish(&folder).unwrap();
+        let path = directory.path().join(PUBLIC_FILE);
+        let inode = || std::fs::symlink_metadata(&path).unwrap().ino();
+        let first = inode();
+        key.publish(&folder).unwrap();
+        assert_eq!(inode(), first);
+        let pem = std::fs::read(&path).unwrap();
+        for spoil in [
+            |path: &std::path::Path| std::fs::write(path, "another key").unwrap(),
+            |path: &std::path::Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap(),
+            |path: &std::path::Path| std::fs::remove_file(path).unwrap(),
+        ] {
+            spoil(&path);
+            assert!(!folder.has_published(PUBLIC_FILE, &pem));
+            key.publish(&folder).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), pem);
         }
     }
 }

@@ -65,9 +65,14 @@ impl ReceiptKey {
         folder.create(KEY_FILE, HALF_KEY, pem.as_bytes())
     }
 
-    /// Writes the public half for those who verify offline.
+    /// Writes the public half for those who verify offline, if it is not there already: a disk that is full must not
+    /// keep receipts from being served.
     pub(crate) fn publish(&self, folder: &Folder) -> Result<(), SignerError> {
-        folder.publish(PUBLIC_FILE, HALF_PUBLIC, self.public_pem()?.as_bytes())
+        let pem = self.public_pem()?;
+        if folder.has_published(PUBLIC_FILE, pem.as_bytes()) {
+            return Ok(());
+        }
+        folder.publish(PUBLIC_FILE, HALF_PUBLIC, pem.as_bytes())
     }
 
     /// SHA-256 of the SPKI.

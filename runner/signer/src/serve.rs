@@ -8,7 +8,7 @@ use toolcell_receipts::dsse;
 use toolcell_types::signing::{FromSigner, GROUP_MAX, MESSAGE_MAX_BYTES, ToSigner};
 
 use crate::SignerError;
-use crate::check::check;
+use crate::check::{check, check_length};
 use crate::folder::Folder;
 use crate::key::ReceiptKey;
 use crate::memory::{Memory, Remembered};
@@ -89,8 +89,14 @@ impl Desk {
     /// All of a group or nothing of it: checked first, then signed, then remembered, then answered.
     fn sign(&mut self, payloads: Vec<Vec<u8>>) -> Result<FromSigner, SignerError> {
         if payloads.is_empty() || payloads.len() > GROUP_MAX {
-            let detail = format!("a group has 1 to {GROUP_MAX} payloads, this one has {}", payloads.len());
+            let got = if payloads.is_empty() { "none" } else { "more" };
+            let detail = format!("a group has 1 to {GROUP_MAX} payloads, this one has {got}");
             return Ok(FromSigner::Refused { at: 0, detail });
+        }
+        for (at, payload) in (0_u32..).zip(&payloads) {
+            if let Err(refusal) = check_length(payload) {
+                return Ok(FromSigner::Refused { at, detail: refusal.to_string() });
+            }
         }
         let now = self.memory.now();
         let mut next = Remembered {
