@@ -206,7 +206,16 @@ impl Cgroup {
         }
     }
 
-    /// One round of killing; gives back how many are left.
+    /// How many processes are left, at least; 0 only if every group is empty.
+    pub(crate) fn left(&self) -> Result<usize, CgroupError> {
+        match self {
+            Self::V1(group) => group.left(),
+            Self::V2(group) => group.left(),
+        }
+    }
+
+    /// Kills what is left, a bounded number at a time, and takes the processor quota away, as a process needs its share
+    /// to die: long system calls put a group into debt. Says how many were left.
     pub(crate) fn kill_members(&self) -> Result<usize, CgroupError> {
         match self {
             Self::V1(group) => group.kill_members(),
@@ -238,6 +247,9 @@ impl Cgroup {
         }
     }
 }
+
+/// Most members killed by name in one round: each is looked up again, and the clocks of other cells wait meanwhile.
+const KILLS_A_ROUND: usize = 32;
 
 /// Quota of one period, microseconds.
 fn cpu_quota_us(limits: &Limits) -> u64 {
@@ -296,7 +308,7 @@ mod tests {
             error.to_string()
         };
         let nothing = told("", all);
-        assert!(nothing.contains("version 1 lacks memory, cpu, cpuacct, pids, freezer"), "{nothing}");
+        assert!(nothing.contains("version 1 lacks cpu, memory, cpuacct, pids, freezer"), "{nothing}");
         assert!(nothing.ends_with("version 2 is not mounted"), "{nothing}");
         let without_pids = HYBRID.replace("rw,pids", "rw,name=pids");
         let split = told(&without_pids, |_top| "pids\n".to_owned());

@@ -20,6 +20,8 @@ pub struct LauncherConfig {
     pub instance: String,
     /// Parent of the instance's group, relative to the top of each hierarchy: what [`crate::settle_groups`] chose.
     pub cgroup_parent: String,
+    /// Controls that the operator accepted as unavailable.
+    pub accept_unavailable: Vec<toolcell_types::ControlId>,
     /// Directories that no mount may be, lie under or contain.
     pub deny_paths: Vec<PathBuf>,
     /// Files to remove at the end.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::AtFlags;
@@ -66,6 +67,12 @@ pub(crate) enum HostPathError {
         /// The folder.
         within: String,
     },
+    /// Another file system is mounted below it.
+    #[error("another file system is mounted at {point}, below it: mount that by itself")]
+    Submount {
+        /// Where.
+        point: PathBuf,
+    },
     /// A call on the opened path failed.
     #[error("cannot {action} it")]
     Call {
@@ -85,7 +92,9 @@ impl HostPathError {
             | Self::Open { source, .. }
             | Self::Unreadable { source, .. }
             | Self::Call { source, .. } => source.raw_os_error().unwrap_or(nix::libc::EIO),
-            Self::Kind { .. } | Self::KernelFs | Self::OwnDirectory | Self::Outside { .. } => nix::libc::EPERM,
+            Self::Kind { .. } | Self::KernelFs | Self::OwnDirectory | Self::Outside { .. } | Self::Submount { .. } => {
+                nix::libc::EPERM
+            }
         }
     }
 
@@ -159,12 +168,14 @@ pub(crate) fn open_for_caller(mount: &PlanMount<'_>, caller: &CallerIds, denied:
         call("name", std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened.0))))?;
     refuse_kernel_fs(opened.0.as_fd())?;
     denied.check(&real)?;
-    // The daemon compared the texts; only here is known where a link leads.
+    // The daemon compared the texts; only here is known where a link leads. The folder itself must not be a link, nor
+    // be reached through one: who owns its parent could put another folder in its place.
     let folder = call("resolve the policy's folder for", Path::new(mount.within).canonicalize())?;
-    if !real.starts_with(folder) {
+    if folder != Path::new(mount.within) || !real.starts_with(&folder) {
         return Err(HostPathError::Outside { real, within: mount.within.to_owned() });
     }
-    clone_read_only(opened.0.as_fd(), opened.1)
+    refuse_submounts(&real)?;
+    clone_tree(opened.0.as_fd(), (opened.1, Depth::One))
 }
 
 /// Opens what an image names, under ids that own nothing.
@@ -172,7 +183,7 @@ pub(crate) fn open_for_image(path: &str, nobody: u32) -> Result<Tree> {
     let ids = CallerIds { uid: nobody, gid: nobody, groups: Vec::new() };
     let opened = as_ids(&ids, || open_readable(path, nobody))?;
     refuse_kernel_fs(opened.0.as_fd())?;
-    clone_read_only(opened.0.as_fd(), opened.1)
+    clone_tree(opened.0.as_fd(), (opened.1, Depth::All))
 }
 
 /// Runs `open` with these file-system ids (setfsuid(2): a change from 0 also takes the capabilities that override
@@ -233,17 +244,67 @@ fn refuse_kernel_fs(file: BorrowedFd<'_>) -> Result<()> {
     if KERNEL.contains(&magic) { Err(HostPathError::KernelFs) } else { Ok(()) }
 }
 
-fn clone_read_only(file: BorrowedFd<'_>, is_dir: bool) -> Result<Tree> {
-    // Not recursive: a file system mounted below is not part of what was asked for.
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+/// Whether file systems mounted below come along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Only the one; there are no others, as was checked.
+    One,
+    /// All: an image is what the machine shows there.
+    All,
+}
+
+fn clone_tree(file: BorrowedFd<'_>, (is_dir, depth): (bool, Depth)) -> Result<Tree> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    if depth == Depth::All {
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
     let tree = call("clone", rustix::mount::open_tree(file, "", flags))?;
     let attr = MountAttr { read_only: true, no_suid: true, no_dev: true, no_exec: false, private: true };
-    call("make read-only", set_mount_attributes(tree.as_fd(), attr, false))?;
+    call("make read-only", set_mount_attributes(tree.as_fd(), attr, depth == Depth::All))?;
     Ok(Tree { tree, is_dir })
 }
 
-/// The link at `path`, if it is one; `Ok(None)` if it is a directory, or absent.
-pub(crate) fn link_target(path: &str) -> Result<Option<String>> {
+/// What another file system covers could be read by who may not reach it otherwise, if only the covered one came along;
+/// and a cell that is shown less than its caller sees would give wrong results.
+fn refuse_submounts(real: &Path) -> Result<()> {
+    let mounts = call("look for mounts below", std::fs::read("/proc/self/mountinfo"))?;
+    for line in mounts.split(|byte| *byte == b'\n') {
+        let Some(point) = line.split(|byte| *byte == b' ').nth(4).map(unescape) else { continue };
+        let point = PathBuf::from(std::ffi::OsString::from_vec(point));
+        if point != real && point.starts_with(real) {
+            return Err(HostPathError::Submount { point });
+        }
+    }
+    Ok(())
+}
+
+/// Octal escapes of blanks, tabs, line ends and backslashes in mountinfo (proc(5)).
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.filter(|_| *first == b'\\').and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                plain.push(byte);
+                rest = after.get(3..).unwrap_or_default();
+            }
+            None => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+/// The link at `path`, if it is one; `Ok(None)` if it is a directory, or absent. Looked at under ids that own nothing.
+pub(crate) fn link_target(path: &str, nobody: u32) -> Result<Option<String>> {
+    let ids = CallerIds { uid: nobody, gid: nobody, groups: Vec::new() };
+    as_ids(&ids, || link_at(path))
+}
+
+fn link_at(path: &str) -> Result<Option<String>> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => {
             let target = call("read the link at", std::fs::read_link(path))?;
@@ -274,6 +335,14 @@ mod tests {
         assert!(matches!(denied.check(Path::new("/proc/self")), Err(HostPathError::KernelFs)));
         assert!(denied.check(&sibling).is_ok());
         std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn mount_points_are_read_with_their_escapes() {
+        assert_eq!(unescape(br"/a\040b\134c"), br"/a b\c");
+        assert_eq!(unescape(br"/plain\9"), br"/plain\9");
+        assert!(matches!(refuse_submounts(Path::new("/")), Err(HostPathError::Submount { .. })));
+        assert!(refuse_submounts(Path::new("/usr/bin")).is_ok());
     }
 
     #[test]

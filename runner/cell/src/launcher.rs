@@ -1,6 +1,7 @@
 //! The launcher's loop: one thread, one epoll, every event a step of one cell or the end of everything.
 
 mod clean_up;
+mod opening;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +13,18 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid};
-use toolcell_types::CellId;
-use toolcell_types::plan::{FromLauncher, LaunchFault, ToLauncher};
+use toolcell_sys::Child;
+use toolcell_types::plan::{FromLauncher, KillReason, LaunchFault, Prepare, ToLauncher};
+use toolcell_types::{CellId, ControlId};
+use zeroize::Zeroizing;
 
-use self::source::{PARTS, Part, Source};
+use self::opening::Opening;
+use self::source::{OPENING_PARTS, PARTS, Part, Source};
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
 use crate::devtree::DevTree;
 use crate::error::LauncherError;
-use crate::hostpaths::Denied;
+use crate::hostpaths::{Denied, Tree};
 use crate::link::{Link, LinkError};
 use crate::live::{Live, Over, Step};
 use crate::readback::{Outside, describe};
@@ -29,6 +33,10 @@ use crate::workshop::{Passed, Workshop, end_at_once};
 
 /// Most cells at once: two ids each of the range, and a bound on what one daemon can make us hold.
 const CELLS_MAX: u32 = 1024;
+/// Most packets taken in before the clocks have their turn.
+const PACKETS_A_TURN: usize = 64;
+/// Most messages that wait for a daemon that does not read: two a cell is what an honest one can have.
+const OUTBOX_MAX: usize = 4096;
 
 /// From the end of the daemon's sockets to that of its process: it waits a second for its own threads.
 const LEAVE_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -65,9 +73,15 @@ struct Launcher {
     /// By slot, which also gives the cell its ids.
     cells: BTreeMap<u32, Live>,
     slots: BTreeMap<CellId, u32>,
+    /// Plans whose mounts are being opened, by slot.
+    openings: BTreeMap<u32, Opening>,
+    /// Children that opened mounts and are not reaped yet.
+    stuck: Vec<Child>,
+    /// Controls that the operator accepted as unavailable; not the daemon's to say.
+    accepted: Vec<ControlId>,
     free: BTreeSet<u32>,
-    /// Groups that were still busy when their cell was over.
-    remains: Vec<Cgroup>,
+    /// Groups that were still busy when their cell was over, with the slot whose ids may still be in use.
+    remains: Vec<(Cgroup, Option<u32>)>,
     processors: u64,
     asked_to_end: bool,
     unlink: Vec<std::path::PathBuf>,
@@ -108,6 +122,9 @@ impl Launcher {
             epoll,
             cells: BTreeMap::new(),
             slots: BTreeMap::new(),
+            openings: BTreeMap::new(),
+            stuck: Vec::new(),
+            accepted: config.accept_unavailable,
             free: (0..CELLS_MAX).collect(),
             remains: Vec::new(),
             processors: std::thread::available_parallelism().map_or(1, |count| u64::try_from(count.get()).unwrap_or(1)),
@@ -151,7 +168,8 @@ impl Launcher {
                     Source::Cell(slot, part) => self.on_cell(slot, part)?,
                 }
             }
-            self.remains.retain_mut(|group| group.remove().is_err());
+            self.clear_remains();
+            self.reap_openers();
         }
     }
 
@@ -163,7 +181,7 @@ impl Launcher {
         let mut events = Vec::<Event>::with_capacity(64);
         // Groups that stayed behind are tried again even when nothing else happens.
         let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-        let pause = (!self.remains.is_empty()).then_some(&pause);
+        let pause = (!self.remains.is_empty() || !self.stuck.is_empty()).then_some(&pause);
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), pause) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(Vec::new()),
@@ -177,16 +195,23 @@ impl Launcher {
     fn on_packets(&mut self) -> Result<(), LauncherError> {
         let link = |source| LauncherError::Link { source };
         self.link.flush().map_err(link)?;
-        while let Some(fds) = self.link.receive().map_err(link)? {
-            let handled = self.on_packet(fds);
+        // Bounded: the clocks of all cells have their turn in between.
+        for _packet in 0..PACKETS_A_TURN {
+            if self.link.waiting() > OUTBOX_MAX {
+                return Err(LauncherError::Link { source: LinkError::Unread });
+            }
+            let Some(fds) = self.link.receive().map_err(link)? else { break };
+            // A copy that is wiped when it is dropped, and nothing left in the inbox: the next cell is a copy of this
+            // memory.
+            let packet = Zeroizing::new(self.link.packet().to_vec());
             self.link.wipe();
-            handled?;
+            self.on_packet(&packet, fds)?;
         }
         Ok(())
     }
 
-    fn on_packet(&mut self, fds: Vec<OwnedFd>) -> Result<(), LauncherError> {
-        let message = postcard::from_bytes(self.link.packet()).map_err(|source| LauncherError::Decode { source })?;
+    fn on_packet(&mut self, packet: &[u8], fds: Vec<OwnedFd>) -> Result<(), LauncherError> {
+        let message = postcard::from_bytes(packet).map_err(|source| LauncherError::Decode { source })?;
         match message {
             ToLauncher::Go { cell } => {
                 if let Some(live) = self.slots.get(&cell).and_then(|slot| self.cells.get_mut(slot)) {
@@ -194,12 +219,7 @@ impl Launcher {
                 }
                 Ok(())
             }
-            ToLauncher::Kill { cell, reason } => {
-                if let Some(live) = self.slots.get(&cell).and_then(|slot| self.cells.get_mut(slot)) {
-                    live.on_kill(reason);
-                }
-                Ok(())
-            }
+            ToLauncher::Kill { cell, reason } => self.on_kill(cell, reason),
             ToLauncher::Arm { cell, has_stdin, prepare } => {
                 let mut fds = fds.into_iter();
                 let passed = match (fds.next(), fds.next(), fds.next()) {
@@ -207,31 +227,60 @@ impl Launcher {
                     (Some(go), Some(stdin), None) if has_stdin => Passed { go, stdin: Some(stdin) },
                     _ => return self.refuse(cell, bad_plan("the descriptors do not fit the message")),
                 };
-                let accepted = prepare.accept_unavailable.clone();
                 let Some(slot) = self.free.first().copied() else {
                     return self.refuse(cell, bad_plan("no cell is free"));
                 };
                 if self.slots.contains_key(&cell) {
                     return self.refuse(cell, bad_plan("this cell number is in use"));
                 }
-                let limits = prepare.limits;
-                match self.shop.build(cell, slot, &prepare, passed) {
-                    Ok(built) => match Live::new(cell, built, (limits, accepted), self.processors) {
-                        Ok(live) => self.admit(cell, slot, live),
-                        Err((errno, mut built)) => {
-                            end_at_once(&built.init);
-                            self.remains.extend(built.group.remove().is_err().then_some(built.group));
-                            let detail = "timerfd_create".to_owned();
-                            self.refuse(
-                                cell,
-                                LaunchFault::Stage { stage: "clocks".to_owned(), errno: errno.raw_os_error(), detail },
-                            )
-                        }
-                    },
-                    Err(fault) => self.refuse(cell, fault),
+                if prepare.mounts.is_empty() {
+                    return self.raise((cell, slot), &prepare, passed, Vec::new());
                 }
+                self.open_first((cell, slot), &prepare, passed, packet)
             }
         }
+    }
+
+    fn on_kill(&mut self, cell: CellId, reason: KillReason) -> Result<(), LauncherError> {
+        // Unknown or ended cells are passed over: the end may be on its way.
+        let Some(slot) = self.slots.get(&cell).copied() else { return Ok(()) };
+        if !self.kill_opening(slot, reason)?
+            && let Some(live) = self.cells.get_mut(&slot)
+        {
+            live.on_kill(reason);
+        }
+        Ok(())
+    }
+
+    /// Builds the cell, whose mounts are open.
+    fn raise(
+        &mut self,
+        (cell, slot): (CellId, u32),
+        prepare: &Prepare<'_>,
+        passed: Passed,
+        trees: Vec<Tree>,
+    ) -> Result<(), LauncherError> {
+        let (limits, accepted) = (prepare.limits, self.accepted.clone());
+        let fault = match self.shop.build(cell, slot, prepare, (passed, trees)) {
+            Ok(built) => match Live::new(cell, built, (limits, accepted), self.processors) {
+                Ok(live) => return self.admit(cell, slot, live),
+                Err((errno, mut built)) => {
+                    end_at_once(&built.init);
+                    self.remains.extend(built.group.remove().is_err().then_some((built.group, None)));
+                    let detail = "timerfd_create".to_owned();
+                    LaunchFault::Stage { stage: "clocks".to_owned(), errno: errno.raw_os_error(), detail }
+                }
+            },
+            Err(fault) => fault,
+        };
+        self.give_back(cell, slot);
+        self.refuse(cell, fault)
+    }
+
+    /// A slot that was taken for a cell that will not be.
+    fn give_back(&mut self, cell: CellId, slot: u32) {
+        let _slot = self.slots.remove(&cell);
+        let _was_taken = self.free.insert(slot);
     }
 
     fn admit(&mut self, cell: CellId, slot: u32, live: Live) -> Result<(), LauncherError> {
@@ -250,11 +299,15 @@ impl Launcher {
     }
 
     fn on_cell(&mut self, slot: u32, part: Part) -> Result<(), LauncherError> {
+        if OPENING_PARTS.contains(&part) {
+            return self.on_opening(slot, part);
+        }
         let Some(live) = self.cells.get_mut(&slot) else { return Ok(()) };
         let step = match part {
             Part::Records => live.on_record(&self.shop, &self.outside),
             Part::InitEnd => live.on_init_end(),
             Part::Alarm(alarm) => live.on_alarm(alarm),
+            Part::Opened | Part::OpeningLate => Step::Wait,
         };
         self.after(slot, step)
     }
@@ -284,12 +337,30 @@ impl Launcher {
         let _slot = self.slots.remove(&cell);
         if let Some(live) = self.cells.remove(&slot) {
             let mut group = live.into_group();
-            // EBUSY for a moment after the last process: tried again with the next events.
+            // EBUSY for a moment after the last process, or for as long as one does not die: tried again with the next
+            // events, and until then nobody else gets these ids.
             if group.remove().is_err() {
-                self.remains.push(group);
+                self.remains.push((group, Some(slot)));
+            } else {
+                let _was_taken = self.free.insert(slot);
             }
-            let _was_taken = self.free.insert(slot);
         }
+    }
+
+    /// Tries again to remove what was still busy.
+    fn clear_remains(&mut self) {
+        let mut still = Vec::new();
+        for (mut group, slot) in self.remains.drain(..) {
+            if group.remove().is_ok() {
+                self.free.extend(slot);
+                continue;
+            }
+            if let Err(error) = group.kill_members() {
+                tracing::warn!(error = %describe(&error), "what is left of a cell cannot be killed");
+            }
+            still.push((group, slot));
+        }
+        self.remains = still;
     }
 
     fn on_signal(&mut self) -> Result<(), LauncherError> {

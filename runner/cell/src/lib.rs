@@ -17,6 +17,7 @@ mod hostpaths;
 mod launcher;
 mod link;
 mod live;
+mod opener;
 mod process;
 mod readback;
 mod record;

@@ -26,6 +26,9 @@ pub enum LinkError {
         #[source]
         source: Errno,
     },
+    /// It asks without ever reading the answers.
+    #[error("the daemon does not read what it is sent")]
+    Unread,
     /// A packet was cut, or is no message.
     #[error("the daemon sent what is no message: {what}")]
     Protocol {
@@ -74,6 +77,11 @@ impl Link {
     /// Whether there is something that the socket had no room for.
     pub(crate) fn wants_to_send(&self) -> bool {
         !self.outbox.is_empty()
+    }
+
+    /// How many messages the daemon has not taken yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.outbox.len()
     }
 
     /// Receives one packet; `None` if there is none now. Read it with [`Link::packet`], then [`Link::wipe`] it.

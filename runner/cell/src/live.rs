@@ -23,8 +23,11 @@ use crate::workshop::{Built, Workshop};
 const SETUP_LIMIT_US: u64 = 20_000_000;
 /// How long a tree may take to be gone after its kill, microseconds, before that is given up and said.
 const DYING_LIMIT_US: u64 = 20_000_000;
-/// Pause between two looks at a dying tree, microseconds.
+/// Shortest and longest pause between two looks at a dying tree, microseconds.
 const DYING_ROUND_US: u64 = 1_000;
+const DYING_ROUND_MAX_US: u64 = 20_000;
+/// How long the death of the init may take to reach everybody before members are killed by name, microseconds.
+const DYING_PATIENCE_US: u64 = 20_000;
 /// Shortest pause between two looks at the processor clock, microseconds.
 const CPU_ROUND_US: u64 = 1_000;
 
@@ -82,6 +85,8 @@ pub(crate) struct Live {
     round: Timer,
     outputs: Option<(OwnedFd, OwnedFd)>,
     scratch: Option<OwnedFd>,
+    /// Blocks and inodes that were free in the scratch when the tree was killed.
+    scratch_free: Option<(u64, u64)>,
     go_us: u64,
     baseline: Counters,
     fault: Option<LaunchFault>,
@@ -118,6 +123,7 @@ impl Live {
             round,
             outputs,
             scratch: None,
+            scratch_free: None,
             go_us: 0,
             baseline: Counters::default(),
             fault: None,
@@ -178,39 +184,29 @@ impl Live {
             return;
         }
         if self.fault.is_none() {
-            self.fault = Some(self.fault_of(error));
+            self.fault = Some(Self::fault_of(error));
         }
         self.kill_tree();
     }
 
-    /// A mount step that failed at one of the caller's mounts is named after it.
-    fn fault_of(&self, error: StageError) -> LaunchFault {
-        let index = usize::try_from(error.index).unwrap_or(usize::MAX);
-        let callers = error.stage == Stage::Mounts && matches!(error.op, Op::CallerPoint | Op::CallerAttach);
-        match self.built.mounts.get(index).filter(|_| callers) {
-            Some(host) => LaunchFault::Mount {
-                host: host.clone(),
-                errno: error.errno,
-                detail: format!("{}: {}", error.op.as_str(), toolcell_types::names::errno(error.errno)),
-            },
-            None => LaunchFault::Stage {
-                stage: error.stage.as_str().to_owned(),
-                errno: error.errno,
-                detail: format!(
-                    "{} (item {}): {}",
-                    error.op.as_str(),
-                    error.index,
-                    toolcell_types::names::errno(error.errno)
-                ),
-            },
+    /// A mount step that failed at one of the caller's mounts says at which.
+    fn fault_of(error: StageError) -> LaunchFault {
+        let what = format!("{}: {}", error.op.as_str(), toolcell_types::names::errno(error.errno));
+        if error.stage == Stage::Mounts && matches!(error.op, Op::CallerPoint | Op::CallerAttach) {
+            return LaunchFault::Mount { index: error.index, errno: error.errno, detail: what };
+        }
+        LaunchFault::Stage {
+            stage: error.stage.as_str().to_owned(),
+            errno: error.errno,
+            detail: format!("{what} (item {})", error.index),
         }
     }
 
     /// How long the tree needs at least, at its highest rate, to use up what it has left.
     fn cpu_pause_us(&self, used_us: u64) -> u64 {
         let left_us = self.limits.cpu_ms.saturating_mul(1000).saturating_sub(used_us);
-        let rate_millis = self.limits.cpu_millis.min(self.processors.saturating_mul(1000)).max(1);
-        (left_us.saturating_mul(1000) / rate_millis).max(CPU_ROUND_US)
+        // Not by the share: system calls that run long go into the quota's debt, and use more than it at first.
+        (left_us / self.processors.max(1)).max(CPU_ROUND_US)
     }
 
     fn cpu_used_us(&self) -> Option<u64> {
@@ -301,6 +297,9 @@ impl Live {
             return;
         }
         self.phase = Phase::Dying { since_us: monotonic_us(), reaped: false };
+        // Let go before the tree dies: the last reference to the scratch frees it, and that is the cell's time, not ours.
+        let scratch = self.scratch.take().and_then(|scratch| rustix::fs::fstatfs(scratch).ok());
+        self.scratch_free = scratch.map(|stat| (stat.f_bfree, stat.f_ffree));
         match pidfd_send_signal(&self.built.init.pidfd, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => {}
             Err(errno) => tracing::error!(cell = %self.id, error = %errno, "cannot kill a cell's init"),

@@ -13,7 +13,7 @@ use toolcell_types::{ControlId, ControlReport, ControlState, Fact, Facts, Limits
 use crate::cgroup::Cgroup;
 use crate::process::{Process, Read, Status};
 use crate::record::Probes;
-use crate::stages::{Abi, Filters};
+use crate::stages::{Abi, FilterSet};
 
 /// What holds of the launcher itself, for comparison. Read once.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct Expected<'a> {
     /// The cell's groups.
     pub(crate) group: &'a Cgroup,
     /// Installed filters.
-    pub(crate) filters: &'a Filters,
+    pub(crate) filters: &'a FilterSet,
     /// Landlock's level.
     pub(crate) landlock: Abi,
     /// What the tool's process found.
@@ -240,7 +240,7 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
     let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
     let seen: Vec<String> = sets.iter().map(|name| format!("{name} {}", status.text(name))).collect();
     let none = sets.iter().all(|name| u64::from_str_radix(status.text(name), 16) == Ok(0));
-    let wanted_filters = u64::try_from(expected.filters.tool.len()).unwrap_or(0);
+    let wanted_filters = u64::try_from(expected.filters.programs.len()).unwrap_or(0);
     let filters = status.number("Seccomp_filters").unwrap_or(0).saturating_sub(expected.outside.seccomp_filters);
     let ids =
         |field: &str| status.text(field).split_whitespace().map(|id| id.parse().unwrap_or(-1)).collect::<Vec<i64>>();
@@ -267,7 +267,7 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
             Facts::new()
                 .with("mode", 2_u64)
                 .with("filters", wanted_filters)
-                .with("program_sha256", expected.filters.tool_digest.as_str()),
+                .with("program_sha256", expected.filters.digest.as_str()),
             Facts::new().with("mode", status.number("Seccomp").unwrap_or(0)).with("filters", filters),
         ),
         Item::read_back(

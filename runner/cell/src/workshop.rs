@@ -11,7 +11,7 @@ use toolcell_types::{CellId, ControlId};
 
 use crate::cgroup::{Cgroup, CgroupError, Instance};
 use crate::devtree::DevTree;
-use crate::hostpaths::{self, Denied, HostPathError};
+use crate::hostpaths::{self, Denied, HostPathError, Tree};
 use crate::readback::describe;
 use crate::record::WORD_MAPPED;
 use crate::stages::{Abi, CellSpec, Filters, INIT_ID, RootEntry, RootPlan, TOOL_ID, enter};
@@ -36,8 +36,8 @@ pub(crate) struct Built {
     /// Read ends of stdout and stderr, until they are passed to the daemon.
     pub(crate) outputs: Option<(OwnedFd, OwnedFd)>,
     pub(crate) ids: (u32, u32),
-    /// Host paths of the caller's mounts in their order, to name the one that a record's index means.
-    pub(crate) mounts: Vec<String>,
+    /// Whether host paths of the caller's are shown inside.
+    pub(crate) has_mounts: bool,
 }
 
 /// Descriptors that came with the plan.
@@ -63,16 +63,16 @@ impl Workshop {
         cell: CellId,
         slot: u32,
         plan: &Prepare<'_>,
-        passed: Passed,
+        (passed, trees): (Passed, Vec<Tree>),
     ) -> Result<Built, LaunchFault> {
         validate(plan)?;
         let ids = self.ids(slot);
-        let root = self.open_root(plan, ids.1)?;
+        let root = self.open_root(plan, trees, ids.1)?;
         let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
         match self.clone_cell(plan, passed, root, &group, ids) {
             Ok((init, control, stdout, stderr)) => {
-                let mounts = plan.mounts.iter().map(|mount| mount.host.to_owned()).collect();
-                Ok(Built { group, init, control, outputs: Some((stdout, stderr)), ids, mounts })
+                let has_mounts = !plan.mounts.is_empty();
+                Ok(Built { group, init, control, outputs: Some((stdout, stderr)), ids, has_mounts })
             }
             Err(fault) => {
                 if let Err(error) = group.remove() {
@@ -83,18 +83,15 @@ impl Workshop {
         }
     }
 
-    fn open_root<'p>(&self, plan: &Prepare<'p>, nobody: u32) -> Result<RootPlan<'p>, LaunchFault> {
+    fn open_root<'p>(&self, plan: &Prepare<'p>, trees: Vec<Tree>, nobody: u32) -> Result<RootPlan<'p>, LaunchFault> {
         let mut image = Vec::with_capacity(plan.image.len());
         for entry in &plan.image {
             image.extend(open_image_entry(entry, nobody).map_err(|(host, error)| stage_fault("image", host, &error))?);
         }
-        let mut mounts = Vec::with_capacity(plan.mounts.len());
-        for mount in &plan.mounts {
-            let tree = hostpaths::open_for_caller(mount, &plan.caller, &self.denied).map_err(|error| {
-                LaunchFault::Mount { host: mount.host.to_owned(), errno: error.errno(), detail: describe(&error) }
-            })?;
-            mounts.push(RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir });
-        }
+        let mounts = plan.mounts.iter().zip(trees);
+        let mounts = mounts
+            .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
+            .collect();
         let dev = self.dev.clone_tree().map_err(|error| io_fault("mounts", "clone /dev", &error))?;
         Ok(RootPlan { image, dev, mounts })
     }
@@ -200,7 +197,7 @@ fn output_pipe(tool: u32) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// The launcher's own bounds on a plan, whatever the daemon checked.
-fn validate(plan: &Prepare<'_>) -> Result<(), LaunchFault> {
+pub(crate) fn validate(plan: &Prepare<'_>) -> Result<(), LaunchFault> {
     let bad = |detail: String| LaunchFault::BadPlan { detail };
     plan.limits.validate().map_err(|error| bad(error.to_string()))?;
     if plan.mounts.len() > MOUNTS_MAX || plan.image.len() > 256 || plan.caller.groups.len() > 65_536 {
@@ -214,13 +211,43 @@ fn validate(plan: &Prepare<'_>) -> Result<(), LaunchFault> {
         bytes = bytes.saturating_add(path.len());
         let plain = path.starts_with('/') && path.len() > 1 && !path.contains('\0');
         if !plain || path.split('/').skip(1).any(|part| matches!(part, "." | "..")) {
-            return Err(bad(format!("{path:?} is no absolute path without . and ..")));
+            let shown: String = path.chars().take(PATH_SHOWN).collect();
+            return Err(bad(format!("{shown:?} is no absolute path without . and ..")));
         }
+    }
+    // What the launcher makes itself is not the daemon's to cover.
+    let taken = plan.mounts.iter().map(|mount| mount.inside).find(|inside| is_reserved(inside));
+    if let Some(inside) = taken {
+        let shown: String = inside.chars().take(PATH_SHOWN).collect();
+        return Err(bad(format!("nothing may be mounted at {shown:?}")));
     }
     if bytes > PATHS_MAX_BYTES {
         return Err(bad(format!("paths of {bytes} bytes in all, at most {PATHS_MAX_BYTES} are taken")));
     }
     Ok(())
+}
+
+/// Longest part of a path in a message, in characters.
+const PATH_SHOWN: usize = 200;
+
+/// Places of the image and of the launcher's own: the scratch itself, and all below the others.
+fn is_reserved(inside: &str) -> bool {
+    const WHOLE: [&str; 12] = [
+        "/proc",
+        "/sys",
+        "/dev",
+        "/etc",
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/libx32",
+        "/run/toolcell",
+    ];
+    let path = std::path::Path::new(inside);
+    path == std::path::Path::new("/tmp") || WHOLE.iter().any(|whole| path.starts_with(whole))
 }
 
 fn inside_of<'p>(entry: &ImageEntry<'p>) -> &'p str {
@@ -246,7 +273,7 @@ fn open_image_entry<'p>(entry: &ImageEntry<'p>, nobody: u32) -> Result<Option<Ro
         ImageEntry::Link { inside, target } => Ok(Some(RootEntry::Link { inside, target: (*target).into() })),
         ImageEntry::File { inside, content } => Ok(Some(RootEntry::File { inside, content })),
         ImageEntry::Bind { host, inside, optional } => tree(host, inside, *optional),
-        ImageEntry::Mirror { path } => match hostpaths::link_target(path).map_err(|error| (*path, error))? {
+        ImageEntry::Mirror { path } => match hostpaths::link_target(path, nobody).map_err(|error| (*path, error))? {
             Some(target) => Ok(Some(RootEntry::Link { inside: path, target: target.into() })),
             None => tree(path, path, true),
         },

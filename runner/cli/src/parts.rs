@@ -92,6 +92,7 @@ pub(crate) fn launcher(args: &LauncherArgs) -> Result<Exit, Failure> {
         instance: args.instance.clone(),
         cgroup_parent: args.cgroup_parent.clone(),
         deny_paths: args.deny_path.clone(),
+        accept_unavailable: args.accept_unavailable.clone(),
         unlink: args.unlink.clone(),
         runtime_dir: args.runtime_dir.clone(),
     };

@@ -158,8 +158,8 @@ impl PaperLauncher {
     fn arm(&mut self, cell: CellId, what: &str) {
         let text = |text: &str| text.to_owned();
         let fault = match what {
-            "mount" => LaunchFault::Mount { host: text("/secret"), errno: 13, detail: text("not yours") },
-            "nowhere" => LaunchFault::Mount { host: text("/nowhere"), errno: 2, detail: text("not there") },
+            "mount" => LaunchFault::Mount { index: 0, errno: 13, detail: text("not yours") },
+            "nowhere" => LaunchFault::Mount { index: 0, errno: 2, detail: text("not there") },
             "control" => {
                 let (detail, remedy) = (text("not seen"), text("use another kernel"));
                 LaunchFault::Control { id: ControlId::Seccomp, detail, remedy }

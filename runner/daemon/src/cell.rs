@@ -135,7 +135,7 @@ pub(crate) async fn arm(daemon: &Daemon, planned: Planned) -> Result<Armed, Prob
             match next(&mut cell, prospect.place.live(), SILENCE).await? {
                 Some(CellEvent::Armed { controls, stdout, stderr }) => Hold::Armed { cell, controls, stdout, stderr },
                 Some(CellEvent::Refused { fault, tree_gone }) => {
-                    if let Some(refusal) = refusal(&fault) {
+                    if let Some(refusal) = refusal(&fault, &launch.hosts) {
                         return Err(Problem { call_id: Some(prospect.definition.call_id.to_string()), ..refusal });
                     }
                     Hold::Over(End::Refused { fault, tree_gone })
@@ -151,9 +151,11 @@ pub(crate) async fn arm(daemon: &Daemon, planned: Planned) -> Result<Armed, Prob
 }
 
 /// Faults that somebody can mend before the same request is sent again.
-fn refusal(fault: &LaunchFault) -> Option<Problem> {
+fn refusal(fault: &LaunchFault, hosts: &[String]) -> Option<Problem> {
     match fault {
-        LaunchFault::Mount { host, errno, detail } => {
+        LaunchFault::Mount { index, errno, detail } => {
+            let named = usize::try_from(*index).ok().and_then(|index| hosts.get(index));
+            let host = named.map_or("?", String::as_str);
             let denied = matches!(Errno::from_raw_os_error(*errno), Errno::PERM | Errno::ACCESS);
             let code = if denied { ErrorCode::PermissionDenied } else { ErrorCode::InvalidRequest };
             let remedy = "mount a directory or a file that the caller may read, at a place where nothing else is; not the \

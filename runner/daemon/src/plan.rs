@@ -67,6 +67,8 @@ pub(crate) struct Launch {
     pub(crate) cell: CellId,
     /// The launch.
     pub(crate) packet: Packet,
+    /// Host paths of the mounts, in the plan's order.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// What of a call is still needed once its plan is made: arguments and standard input are not.
@@ -134,11 +136,11 @@ fn launch(daemon: &Daemon, call: &AdmittedCall, (definition, peer): (&Definition
             .map(|mount| PlanMount { host: &mount.host, inside: &mount.inside, within: &mount.within })
             .collect(),
         caller: CallerIds { uid: peer.uid, gid: peer.gid, groups: peer.groups.clone() },
-        accept_unavailable: daemon.accept_unavailable.clone(),
     };
     let message = ToLauncher::Arm { cell, has_stdin: call.stdin.is_some(), prepare };
     let packet = Packet::new(&message, descriptors).map_err(|source| PlanFault::Packet { source })?;
-    Ok(Launch { cell, packet })
+    let hosts = call.mounts.iter().map(|mount| mount.host.clone()).collect();
+    Ok(Launch { cell, packet, hosts })
 }
 
 fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {

@@ -160,9 +160,9 @@ fn refused(fault: LaunchFault, tree_gone: bool) -> Seen {
         LaunchFault::BadPlan { detail } => {
             not_started(start_failed("plan", INVALID), format!("the launcher does not take the plan: {detail}"), REPORT)
         }
-        LaunchFault::Mount { host, errno, detail } => not_started(
+        LaunchFault::Mount { index, errno, detail } => not_started(
             start_failed("mounts", errno),
-            format!("the mount {host:?} is not possible: {detail}"),
+            format!("mount {index} is not possible: {detail}"),
             "mount only what the caller may read, and nothing of the runner's own or of /proc, /sys and /dev",
         ),
         LaunchFault::Control { id, detail, remedy } => {
@@ -176,11 +176,7 @@ fn refused(fault: LaunchFault, tree_gone: bool) -> Seen {
         }
         LaunchFault::Stage { stage, errno, detail } => {
             let message = format!("the cell could not be set up: {stage}: {detail}: {}", names::errno(errno));
-            not_started(
-                start_failed(&stage, errno),
-                message,
-                "see the stage and the error, and the log of the daemon",
-            )
+            not_started(start_failed(&stage, errno), message, "see the stage and the error, and the log of the daemon")
         }
         LaunchFault::Killed { reason: KillReason::Cancelled } => {
             not_started(Verdict::Cancelled, CANCELLED.0.to_owned(), CANCELLED.1)

@@ -68,8 +68,6 @@ pub struct Prepare<'a> {
     pub mounts: Vec<PlanMount<'a>>,
     /// Under whose ids the caller's mounts are opened.
     pub caller: CallerIds,
-    /// Controls that the operator accepted as unavailable.
-    pub accept_unavailable: Vec<crate::ControlId>,
 }
 
 /// One thing in the root of a cell. Paths are absolute, without `.`, `..` or links on the way.
@@ -182,8 +180,8 @@ pub enum LaunchFault {
     },
     /// A mount that the caller may not have.
     Mount {
-        /// The path on the host.
-        host: String,
+        /// Which of the plan's mounts, from 0. The launcher keeps no tenant's paths, so the daemon names it.
+        index: u32,
         /// What the kernel said, or the errno that fits: EPERM for a path that no cell may have.
         errno: i32,
         /// Why not.

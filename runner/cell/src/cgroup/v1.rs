@@ -26,7 +26,8 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    pub(super) const ALL: [Self; 5] = [Self::Memory, Self::Cpu, Self::Cpuacct, Self::Pids, Self::Freezer];
+    /// The processor first, as sweeping takes the quota away that others may wait for.
+    pub(super) const ALL: [Self; 5] = [Self::Cpu, Self::Memory, Self::Cpuacct, Self::Pids, Self::Freezer];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -137,6 +138,11 @@ impl Instance {
 
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {
     let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), path.to_owned())] };
+    let quota = path.join("cpu.cfs_quota_us");
+    if quota.exists() {
+        // A process needs its share to die.
+        write_text(&quota, "-1")?;
+    }
     // Bounded: what cannot be killed in these rounds is in the kernel's hands, and removal says so.
     for _round in 0..200 {
         let members = group.members()?;
@@ -244,15 +250,27 @@ impl Group {
         Ok(members)
     }
 
-    /// One round of killing: SIGKILL to every member, then thaw, as a frozen process does not die (freezer v1).
-    /// The pid namespace's init is killed by its pidfd before; this is what remains if that was not enough.
+    /// How many processes the first group that is not empty has.
+    pub(super) fn left(&self) -> Result<usize, CgroupError> {
+        for (_, dir) in &self.dirs {
+            let members = members_of(dir)?.len();
+            if members > 0 {
+                return Ok(members);
+            }
+        }
+        Ok(0)
+    }
+
+    /// One round of killing: SIGKILL to some members, then thaw, as a frozen process does not die (freezer v1), and no
+    /// quota. The pid namespace's init is killed by its pidfd before; this is for what that did not reach.
     pub(super) fn kill_members(&self) -> Result<usize, CgroupError> {
-        let members = self.members()?;
-        for number in &members {
-            kill_member(*number, |number| Ok(self.members()?.contains(&number)))?;
+        write_text(&self.file(Controller::Cpu, "cpu.cfs_quota_us"), "-1")?;
+        let pids = self.file(Controller::Pids, "");
+        for number in members_of(&pids)?.into_iter().take(super::KILLS_A_ROUND) {
+            kill_member(number, |number| Ok(members_of(&pids)?.contains(&number)))?;
         }
         write_text(&self.file(Controller::Freezer, "freezer.state"), "THAWED")?;
-        Ok(members.len())
+        self.left()
     }
 
     /// Processor time so far.

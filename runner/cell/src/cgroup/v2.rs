@@ -173,7 +173,13 @@ impl Group {
 
     /// Kills the whole group, frozen or forking as it may be, and says how many are left.
     pub(super) fn kill_members(&self) -> Result<usize, CgroupError> {
+        lift_quota(&self.dir)?;
         kill(&self.dir)?;
+        self.left()
+    }
+
+    /// How many processes are left, at least.
+    pub(super) fn left(&self) -> Result<usize, CgroupError> {
         left(&self.dir)
     }
 
@@ -222,6 +228,15 @@ fn kill(dir: &Path) -> Result<(), CgroupError> {
     }
 }
 
+/// Takes the processor quota away, where there is one: a process needs its share to die.
+fn lift_quota(dir: &Path) -> Result<(), CgroupError> {
+    let path = dir.join("cpu.max");
+    match put(&path, "max") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(access("write", &path)),
+    }
+}
+
 /// How many processes a group still has, at least, those below it included.
 fn left(dir: &Path) -> Result<usize, CgroupError> {
     let path = dir.join("cgroup.events");
@@ -247,6 +262,7 @@ fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
 /// Kills and removes a group with all below it. Bounded: what is still there then is in the kernel's hands.
 fn sweep_tree(dir: &Path) -> Result<(), CgroupError> {
     for _round in 0..ROUNDS {
+        lift_quota(dir)?;
         kill(dir)?;
         if left(dir)? == 0 {
             break;

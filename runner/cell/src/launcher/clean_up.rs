@@ -7,6 +7,8 @@ use crate::live::{Alarm, Step};
 
 /// Between two looks at what is still there.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How often groups are tried again that are still busy.
+const CLEAR_ROUNDS: u32 = 2000;
 
 impl Launcher {
     /// Kills what lives, waits for it, removes groups, template and files.
@@ -29,24 +31,26 @@ impl Launcher {
             }
             std::thread::sleep(PAUSE);
         }
-        for _round in 0..500 {
-            self.remains.retain_mut(|group| group.remove().is_err());
+        for _round in 0..CLEAR_ROUNDS {
+            self.clear_remains();
             if self.remains.is_empty() {
                 break;
             }
             std::thread::sleep(PAUSE);
         }
-        self.shop.groups.close().map_err(|source| LauncherError::Groups { source })?;
-        self.shop.dev.remove().map_err(|source| LauncherError::Call { what: "remove the template of /dev", source })?;
-        for path in &self.unlink {
-            match std::fs::remove_file(path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => {
-                    return Err(LauncherError::Call { what: "remove a file of the runtime directory", source });
-                }
-            }
-        }
-        Ok(())
+        // Each is tried whatever became of the others; the first that failed is the error.
+        let groups = self.shop.groups.close().map_err(|source| LauncherError::Groups { source });
+        let dev = self
+            .shop
+            .dev
+            .remove()
+            .map_err(|source| LauncherError::Call { what: "remove the template of /dev", source });
+        let files = self.unlink.iter().map(|path| match std::fs::remove_file(path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(LauncherError::Call { what: "remove a file of the runtime directory", source }),
+        });
+        let files: Vec<_> = files.collect();
+        [groups, dev].into_iter().chain(files).collect()
     }
 }

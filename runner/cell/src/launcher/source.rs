@@ -18,7 +18,24 @@ pub(super) enum Part {
     Records,
     InitEnd,
     Alarm(Alarm),
+    /// The mounts are open, or cannot be.
+    Opened,
+    /// Opening them takes too long.
+    OpeningLate,
 }
+
+/// The descriptors of a cell whose mounts are being opened, in the order of `Opener::sources`.
+pub(super) const OPENING_PARTS: [Part; 2] = [Part::Opened, Part::OpeningLate];
+/// All parts, by their place in a token.
+const ALL_PARTS: [Part; 7] = [
+    Part::Records,
+    Part::InitEnd,
+    Part::Alarm(Alarm::Wall),
+    Part::Alarm(Alarm::Cpu),
+    Part::Alarm(Alarm::Round),
+    Part::Opened,
+    Part::OpeningLate,
+];
 
 pub(super) const PARTS: [Part; 5] =
     [Part::Records, Part::InitEnd, Part::Alarm(Alarm::Wall), Part::Alarm(Alarm::Cpu), Part::Alarm(Alarm::Round)];
@@ -31,7 +48,7 @@ impl Source {
             Self::SignerEnd => 2,
             Self::Signal => 3,
             Self::Cell(slot, part) => {
-                let at = PARTS.iter().position(|known| *known == part).and_then(|at| u64::try_from(at).ok());
+                let at = ALL_PARTS.iter().position(|known| *known == part).and_then(|at| u64::try_from(at).ok());
                 (u64::from(slot) + 1) * 8 + at.unwrap_or(0)
             }
         }
@@ -45,7 +62,7 @@ impl Source {
             3 => Some(Self::Signal),
             4..=7 => None,
             _ => {
-                let part = PARTS.get(usize::try_from(token % 8).ok()?)?;
+                let part = ALL_PARTS.get(usize::try_from(token % 8).ok()?)?;
                 Some(Self::Cell(u32::try_from(token / 8 - 1).ok()?, *part))
             }
         }
@@ -59,7 +76,7 @@ mod tests {
     #[test]
     fn tokens_name_their_source() {
         let mut sources = vec![Source::Daemon, Source::DaemonEnd, Source::SignerEnd, Source::Signal];
-        sources.extend(PARTS.into_iter().flat_map(|part| [Source::Cell(0, part), Source::Cell(1023, part)]));
+        sources.extend(ALL_PARTS.into_iter().flat_map(|part| [Source::Cell(0, part), Source::Cell(1023, part)]));
         for source in sources {
             assert_eq!(Source::from_token(source.token()), Some(source));
         }

@@ -47,7 +47,7 @@ impl Live {
             inside: (INIT_ID, TOOL_ID),
             limits: &self.limits,
             group: &self.built.group,
-            filters: &shop.filters,
+            filters: shop.filters.for_tool(self.built.has_mounts),
             landlock: shop.landlock,
             probes,
             clocks,

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use toolcell_types::plan::{EndCause, EndReport, LaunchFault, PlanUsage};
 
-use super::{DYING_LIMIT_US, DYING_ROUND_US, Live, Over, Phase, Step};
+use super::{DYING_LIMIT_US, DYING_PATIENCE_US, DYING_ROUND_MAX_US, DYING_ROUND_US, Live, Over, Phase, Step};
 use crate::cgroup::Counters;
 use crate::clock::monotonic_us;
 use crate::readback;
@@ -26,25 +26,25 @@ impl Live {
         *reaped
     }
 
-    /// The tree is gone when the init is reaped and every group is empty. Until then: kill, thaw, look again.
+    /// The tree is gone when the init is reaped and every group is empty. The init's death takes all others with it; what
+    /// is still there after a while is killed by name, without a quota that it would have to wait for.
     pub(super) fn look_at_dying(&mut self) -> Step {
         let Phase::Dying { since_us, .. } = self.phase else { return Step::Wait };
         let reaped = self.reap_init();
-        let left = match self.built.group.kill_members() {
-            Ok(left) => left,
-            Err(error) => {
-                tracing::error!(cell = %self.id, error = %readback::describe(&error), "cannot look at a dying cell");
-                usize::MAX
-            }
-        };
+        let for_us = monotonic_us().saturating_sub(since_us);
+        let left = if for_us > DYING_PATIENCE_US { self.built.group.kill_members() } else { self.built.group.left() };
+        let left = left.unwrap_or_else(|error| {
+            tracing::error!(cell = %self.id, error = %readback::describe(&error), "cannot look at a dying cell");
+            usize::MAX
+        });
         if reaped && left == 0 {
             return self.finish(true);
         }
-        if monotonic_us().saturating_sub(since_us) > DYING_LIMIT_US {
+        if for_us > DYING_LIMIT_US {
             tracing::error!(cell = %self.id, left, reaped, "a cell cannot be killed");
             return self.finish(false);
         }
-        if let Err(errno) = self.round.start(DYING_ROUND_US) {
+        if let Err(errno) = self.round.start((for_us / 4).clamp(DYING_ROUND_US, DYING_ROUND_MAX_US)) {
             tracing::error!(cell = %self.id, error = %errno, "cannot go on watching a dying cell");
             return self.finish(false);
         }
@@ -58,8 +58,6 @@ impl Live {
             None if self.go_us == 0 => Over::Refused(self.vanished(&counters), tree_gone),
             None => Over::Ended(self.end_report(&counters, tree_gone)),
         };
-        // The scratch is charged to the group: let go of it before the group.
-        self.scratch = None;
         Step::Over(over)
     }
 
@@ -123,11 +121,11 @@ impl Live {
         if evidence.main == Some(MainEnd::Signaled(nix::libc::SIGXFSZ)) {
             hit("file_bytes", "the main process ended by SIGXFSZ".to_owned());
         }
-        if let Some(stat) = self.scratch.as_ref().and_then(|scratch| rustix::fs::fstatfs(scratch).ok()) {
-            if stat.f_bfree == 0 {
+        if let Some((blocks, inodes)) = self.scratch_free {
+            if blocks == 0 {
                 hit("tmp_bytes", "statfs of /tmp at the end: no block free".to_owned());
             }
-            if stat.f_ffree == 0 {
+            if inodes == 0 {
                 hit("tmp_inodes", "statfs of /tmp at the end: no inode free".to_owned());
             }
         }

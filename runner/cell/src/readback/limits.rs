@@ -30,13 +30,13 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
 pub(super) fn rlimits(process: &Process, limits: &Limits) -> Read<Item> {
     let text = process.text("limits")?;
     let (mut requested, mut observed, mut holds) = (Facts::new(), Facts::new(), true);
-    for (_, label, value) in wanted_rlimits(limits) {
-        let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+    for wanted in wanted_rlimits(limits) {
+        let line = text.lines().find_map(|line| line.strip_prefix(wanted.label)).unwrap_or_default();
         let mut fields = line.split_whitespace().map(|field| field.parse::<u64>().ok());
         let (soft, hard) = (fields.next().flatten(), fields.next().flatten());
-        holds = holds && soft == Some(value) && hard == Some(value);
-        let name = label.trim_start_matches("Max ").replace(' ', "_");
-        requested = requested.with(&name, value);
+        holds = holds && soft == Some(wanted.soft) && hard == Some(wanted.hard);
+        let name = wanted.label.trim_start_matches("Max ").replace(' ', "_");
+        requested = requested.with(&name, wanted.soft);
         observed = observed.with(&name, soft.map_or(Fact::from("?"), Fact::from));
     }
     Ok(Item::read_back(ControlId::Rlimits, holds, requested, observed))

@@ -24,7 +24,7 @@ pub(crate) use self::mounts::{
     DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS,
 };
 pub(crate) use self::rlimits::wanted as wanted_rlimits;
-pub(crate) use self::seccomp::Filters;
+pub(crate) use self::seccomp::{FilterSet, Filters};
 use crate::record::{At as _, Op, Record, Stage, StageError};
 
 /// User and group id of the cell's init, inside.
@@ -127,7 +127,7 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     // As the tool's own id: a directory that it may not enter is an error, not a privilege.
     exec::enter_directory(&go)?;
     // Last of all: everything above needs calls that the filter refuses.
-    seccomp::apply(&spec.filters.tool)?;
+    seccomp::apply(spec.filters.for_tool(!spec.root.mounts.is_empty()))?;
     // The launcher reads this very process back from outside and lets it go, or kills the cell.
     exec::arm(spec.control.as_fd(), probes)?;
     exec::execute(&go)

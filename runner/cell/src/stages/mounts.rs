@@ -224,6 +224,8 @@ fn proc(root: BorrowedFd<'_>) -> Result<(), StageError> {
     let stage = Stage::Mounts;
     make_dir(root, "proc").at(stage, Op::MakeDir)?;
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC).at(stage, Op::NewProc)?;
+    // Of other users' processes, which is the init, not even the name shows (proc(5), Linux 5.8 for the word).
+    fsconfig_set_string(context.as_fd(), "hidepid", "invisible").at(stage, Op::NewProc)?;
     fsconfig_create(context.as_fd()).at(stage, Op::NewProc)?;
     let attr = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let proc = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attr).at(stage, Op::NewProc)?;

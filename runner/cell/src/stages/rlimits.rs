@@ -5,28 +5,47 @@ use toolcell_types::Limits;
 
 use crate::record::{At as _, Op, Stage, StageError};
 
-/// What is set, by the name that /proc/PID/limits gives it. Soft and hard are equal, so that nothing can be raised.
+/// A limit per process as it is set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) resource: Resource,
+    /// The name that /proc/PID/limits gives it.
+    pub(crate) label: &'static str,
+    pub(crate) soft: u64,
+    pub(crate) hard: u64,
+}
+
+/// What is set. Soft and hard are equal but for the stack, so that nothing else can be raised.
 ///
-/// CPU is a second line to the cell's own processor clock: a whole second later, and per process. Core dumps, locked
-/// memory and message queues are host resources that a tool has no use for.
-pub(crate) fn wanted(limits: &Limits) -> [(Resource, &'static str, u64); 7] {
+/// CPU is a second line to the cell's own processor clock: a whole second later, and per process. The core limit is 1:
+/// with 0 the kernel still starts a core handler named by a pipe in core_pattern, as root and on the host; with 1 it
+/// does not (core(5)), and no file of one byte is written either. The stack may grow to what memory there is.
+pub(crate) fn wanted(limits: &Limits) -> [Wanted; 10] {
     let cpu_seconds = limits.cpu_ms.div_ceil(1000).saturating_add(1);
+    let equal = |resource, label, value| Wanted { resource, label, soft: value, hard: value };
+    let stack_hard = limits.memory_bytes.max(STACK_BYTES);
     [
-        (Resource::Nofile, "Max open files", limits.open_files),
-        (Resource::Fsize, "Max file size", limits.file_bytes),
-        (Resource::Core, "Max core file size", 0),
-        (Resource::Cpu, "Max cpu time", cpu_seconds),
-        (Resource::Memlock, "Max locked memory", 64 * 1024),
-        (Resource::Msgqueue, "Max msgqueue size", 64 * 1024),
-        (Resource::Sigpending, "Max pending signals", 1024),
+        equal(Resource::Nofile, "Max open files", limits.open_files),
+        equal(Resource::Fsize, "Max file size", limits.file_bytes),
+        equal(Resource::Core, "Max core file size", 1),
+        equal(Resource::Cpu, "Max cpu time", cpu_seconds),
+        equal(Resource::Memlock, "Max locked memory", 64 * 1024),
+        equal(Resource::Msgqueue, "Max msgqueue size", 64 * 1024),
+        equal(Resource::Sigpending, "Max pending signals", 1024),
+        equal(Resource::Nice, "Max nice priority", 0),
+        equal(Resource::Rtprio, "Max realtime priority", 0),
+        Wanted { resource: Resource::Stack, label: "Max stack size", soft: STACK_BYTES, hard: stack_hard },
     ]
 }
 
+/// The usual stack of the first thread, and what a thread gets that asks for nothing.
+const STACK_BYTES: u64 = 8 * 1024 * 1024;
+
 /// Sets them. A hard limit of the launcher's own that is lower stays in force and shows at reading back.
 pub(super) fn apply(limits: &Limits) -> Result<(), StageError> {
-    for (index, (resource, _, value)) in wanted(limits).into_iter().enumerate() {
-        let limit = Rlimit { current: Some(value), maximum: Some(value) };
-        rustix::process::setrlimit(resource, limit).at_item(Stage::Limits, Op::Rlimit, index)?;
+    for (index, wanted) in wanted(limits).into_iter().enumerate() {
+        let limit = Rlimit { current: Some(wanted.soft), maximum: Some(wanted.hard) };
+        rustix::process::setrlimit(wanted.resource, limit).at_item(Stage::Limits, Op::Rlimit, index)?;
     }
     Ok(())
 }

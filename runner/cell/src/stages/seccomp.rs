@@ -1,7 +1,8 @@
 //! System call filters. What they say is data with a reason per rule (`filters/*.json`); here they are compiled and
 //! installed.
 //!
-//! Two filters for the tool, as seccompiler has one action per filter: the first lets through what is allowed or
+//! Two filters for the tool, as seccompiler has one action per filter, and a third for cells that show host paths of the
+//! caller's: the first lets through what is allowed or
 //! refused by name and answers ENOSYS to all else (clone3 and io_uring among it), the second answers EPERM to what is
 //! refused by name. The kernel takes the stricter answer (seccomp(2)). A call by another ABI kills the process, which
 //! each filter checks first; numbers with the x32 bit are unknown to the first.
@@ -10,15 +11,24 @@ use seccompiler::{BpfProgram, TargetArch};
 
 use crate::record::{Op, Stage, StageError};
 
-/// Compiled filters, in the order of installation.
+/// Compiled filters.
 #[derive(Debug)]
 pub(crate) struct Filters {
-    /// For the tool.
-    pub(crate) tool: Vec<BpfProgram>,
+    /// For a tool that sees nothing of the caller's.
+    sealed: FilterSet,
+    /// For a tool that sees host paths: what lies there may be a socket.
+    mounted: FilterSet,
     /// For the init, once it has forked the tool.
-    pub(crate) init: Vec<BpfProgram>,
-    /// SHA-256 over the tool's programs, as hex: what was installed.
-    pub(crate) tool_digest: String,
+    pub(crate) init: FilterSet,
+}
+
+/// Programs in the order of their installation.
+#[derive(Debug)]
+pub(crate) struct FilterSet {
+    /// The programs.
+    pub(crate) programs: Vec<BpfProgram>,
+    /// SHA-256 over them, as hex: what was installed.
+    pub(crate) digest: String,
 }
 
 /// Why the filters cannot be compiled.
@@ -45,14 +55,27 @@ const INIT: &str = include_str!("../../filters/init.json");
 impl Filters {
     /// Compiles the embedded data, once, in the launcher.
     pub(crate) fn compile() -> Result<Self, FilterError> {
-        let mut compiled = compile(TOOL)?;
-        let mut take = |name: &'static str| compiled.remove(name).ok_or(FilterError::Missing { name });
-        // The one with the smaller effect last would make no difference to the kernel; but the refusing one must not
-        // come before the other is in, as it refuses nothing that installing needs.
-        let tool = vec![take("known")?, take("refused")?];
-        let init = vec![compile(INIT)?.remove("init").ok_or(FilterError::Missing { name: "init" })?];
-        let tool_digest = digest(&tool);
-        Ok(Self { tool, init, tool_digest })
+        let tool = compile(TOOL)?;
+        let take = |name: &'static str| tool.get(name).cloned().ok_or(FilterError::Missing { name });
+        let init = compile(INIT)?.remove("init").ok_or(FilterError::Missing { name: "init" })?;
+        // The refusing one last: it refuses to install any more.
+        Ok(Self {
+            sealed: FilterSet::new(vec![take("known")?, take("refused")?]),
+            mounted: FilterSet::new(vec![take("known")?, take("mounted")?, take("refused")?]),
+            init: FilterSet::new(vec![init]),
+        })
+    }
+
+    /// Those for a tool, by whether it sees host paths of the caller's.
+    pub(crate) fn for_tool(&self, has_mounts: bool) -> &FilterSet {
+        if has_mounts { &self.mounted } else { &self.sealed }
+    }
+}
+
+impl FilterSet {
+    fn new(programs: Vec<BpfProgram>) -> Self {
+        let digest = digest(&programs);
+        Self { programs, digest }
     }
 }
 
@@ -73,8 +96,8 @@ fn digest(programs: &[BpfProgram]) -> String {
 }
 
 /// Installs the programs on the calling thread, in order.
-pub(super) fn apply(programs: &[BpfProgram]) -> Result<(), StageError> {
-    for (index, program) in programs.iter().enumerate() {
+pub(super) fn apply(filters: &FilterSet) -> Result<(), StageError> {
+    for (index, program) in filters.programs.iter().enumerate() {
         seccompiler::apply_filter(program).map_err(|_error| StageError {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             ..StageError::new(Stage::Seccomp, Op::Filter, nix::libc::EINVAL)

@@ -132,6 +132,8 @@ pub(crate) struct LauncherArgs {
     pub(crate) cgroup_parent: String,
     #[arg(long)]
     pub(crate) deny_path: Vec<PathBuf>,
+    #[arg(long, value_delimiter = ',', value_parser = values::control)]
+    pub(crate) accept_unavailable: Vec<ControlId>,
     #[arg(long)]
     pub(crate) unlink: Vec<PathBuf>,
     #[arg(long)]

@@ -247,6 +247,10 @@ pub(super) fn launcher_arguments(
     for path in unlink {
         add("--unlink", text(path)?);
     }
+    if !settings.accept_unavailable.is_empty() {
+        let names: Vec<&str> = settings.accept_unavailable.iter().map(|id| id.as_str()).collect();
+        add("--accept-unavailable", &names.join(","));
+    }
     add("--log-format", settings.log_format.as_str());
     call("execve", command_line(arguments))
 }

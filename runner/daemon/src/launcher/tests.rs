@@ -17,7 +17,6 @@ fn plan_packet(cell: CellId, descriptors: Vec<OwnedFd>) -> Packet {
         image: Vec::new(),
         mounts: Vec::new(),
         caller: CallerIds { uid: 1, gid: 2, groups: vec![3] },
-        accept_unavailable: Vec::new(),
     };
     Packet::new(&ToLauncher::Arm { cell, has_stdin: false, prepare }, descriptors).unwrap()
 }
@@ -163,7 +162,6 @@ fn a_packet_that_is_too_large_is_not_sent() {
         image: Vec::new(),
         mounts: vec![toolcell_types::plan::PlanMount { host: &long, inside: "/x", within: "/" }],
         caller: CallerIds { uid: 1, gid: 2, groups: Vec::new() },
-        accept_unavailable: Vec::new(),
     };
     let message = ToLauncher::Arm { cell: CellId(1), has_stdin: false, prepare };
     assert!(matches!(Packet::new(&message, Vec::new()), Err(LauncherError::Protocol { .. })));

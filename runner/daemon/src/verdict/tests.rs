@@ -69,7 +69,7 @@ fn every_refusal_of_the_launcher_has_its_verdict() {
     let text = |text: &str| text.to_owned();
     for (fault, expected) in [
         (LaunchFault::BadPlan { detail: text("d") }, "plan EINVAL"),
-        (LaunchFault::Mount { host: text("/secret"), errno: 13, detail: text("d") }, "mounts EACCES"),
+        (LaunchFault::Mount { index: 0, errno: 13, detail: text("d") }, "mounts EACCES"),
         (
             LaunchFault::Control { id: toolcell_types::ControlId::Seccomp, detail: text("d"), remedy: text("r") },
             "controls EOPNOTSUPP",

@@ -1,0 +1,148 @@
+//! Opening a caller's host paths in a child of their own.
+//!
+//! A file system that does not answer (a network or user-space one whose server hangs) stops whoever touches it. The
+//! launcher must not be that process, as it owns everybody's clocks. So a short-lived child opens the paths under the
+//! caller's ids and hands the trees over; one that takes too long is killed, and if it cannot even be killed, left.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use serde::{Deserialize, Serialize};
+use toolcell_sys::Child;
+use toolcell_types::plan::{CallerIds, LaunchFault, MOUNTS_MAX, PlanMount};
+
+use crate::clock::Timer;
+use crate::hostpaths::{Denied, Tree, open_for_caller};
+use crate::readback::describe;
+
+/// How long the paths of one plan may take to open, microseconds.
+const PATIENCE_US: u64 = 5_000_000;
+/// Largest answer of the child, in bytes.
+const ANSWER_MAX_BYTES: usize = 4096;
+/// Longest text of a failure, in characters.
+const DETAIL_MAX: usize = 500;
+
+/// What the child says; the trees come as descriptors, in order.
+#[derive(Debug, Serialize, Deserialize)]
+enum Opened {
+    /// Whether each is a directory.
+    Trees(Vec<bool>),
+    /// One cannot be had.
+    Failed { index: u32, errno: i32, detail: String },
+}
+
+/// A child that is opening.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    child: Child,
+    socket: OwnedFd,
+    timer: Timer,
+}
+
+impl Opener {
+    /// Starts the child.
+    pub(crate) fn start(mounts: &[PlanMount<'_>], caller: &CallerIds, denied: &Denied) -> Result<Self, LaunchFault> {
+        let failed = |errno: Errno| stage(errno.raw_os_error(), "start opening the mounts");
+        let (socket, inner) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        let timer = Timer::new().map_err(failed)?;
+        timer.start(PATIENCE_US).map_err(failed)?;
+        let child = toolcell_sys::clone_process(0, None, || open(&inner, mounts, caller, denied))
+            .map_err(|error| stage(error.errno(), "start opening the mounts"))?;
+        Ok(Self { child, socket, timer })
+    }
+
+    /// What to poll: the answer, and the end of patience.
+    pub(crate) fn sources(&self) -> [BorrowedFd<'_>; 2] {
+        [self.socket.as_fd(), self.timer.as_fd()]
+    }
+
+    /// The child, to be killed and reaped.
+    pub(crate) fn into_child(self) -> Child {
+        self.child
+    }
+
+    /// Takes the answer, which must be there.
+    pub(crate) fn take(&self) -> Result<Vec<Tree>, LaunchFault> {
+        let mut bytes = [0_u8; ANSWER_MAX_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOUNTS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let received = recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)
+            .map_err(|errno| stage(errno.raw_os_error(), "hear of the mounts"))?;
+        let mut trees = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                trees.extend(rights);
+            }
+        }
+        match postcard::from_bytes(bytes.get(..received.bytes).unwrap_or_default()) {
+            Ok(Opened::Failed { index, errno, detail }) => Err(LaunchFault::Mount { index, errno, detail }),
+            Ok(Opened::Trees(kinds)) if kinds.len() == trees.len() => {
+                Ok(trees.into_iter().zip(kinds).map(|(tree, is_dir)| Tree { tree, is_dir }).collect())
+            }
+            Ok(Opened::Trees(_)) | Err(_) => Err(stage(nix::libc::EPROTO, "hear of the mounts")),
+        }
+    }
+}
+
+/// The fault of a plan whose paths did not answer in time.
+pub(crate) fn too_late() -> LaunchFault {
+    let detail = format!("the file system did not answer within {} s", PATIENCE_US / 1_000_000);
+    LaunchFault::Mount { index: 0, errno: nix::libc::ETIMEDOUT, detail }
+}
+
+/// Kills and reaps; `false` if it does not die now, to be asked again.
+pub(crate) fn is_gone(child: &Child) -> bool {
+    match pidfd_send_signal(&child.pidfd, Signal::KILL) {
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(errno) => tracing::warn!(error = %errno, "cannot kill a child that opens mounts"),
+    }
+    let status = waitid(WaitId::PidFd(child.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    matches!(status, Ok(Some(_)) | Err(Errno::CHILD))
+}
+
+fn stage(errno: i32, what: &str) -> LaunchFault {
+    LaunchFault::Stage { stage: "mounts".to_owned(), errno, detail: what.to_owned() }
+}
+
+/// The child's whole life.
+fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, denied: &Denied) -> i32 {
+    if toolcell_sys::close_except(&[socket.as_raw_fd()]).is_err() || toolcell_sys::parent_death_signal().is_err() {
+        return 1;
+    }
+    let mut trees = Vec::with_capacity(mounts.len());
+    let mut answer = Opened::Trees(Vec::new());
+    for (index, mount) in (0_u32..).zip(mounts) {
+        match open_for_caller(mount, caller, denied) {
+            Ok(tree) => trees.push(tree),
+            Err(error) => {
+                let detail = describe(&error).chars().take(DETAIL_MAX).collect();
+                answer = Opened::Failed { index, errno: error.errno(), detail };
+                trees.clear();
+                break;
+            }
+        }
+    }
+    if let Opened::Trees(kinds) = &mut answer {
+        kinds.extend(trees.iter().map(|tree| tree.is_dir));
+    }
+    let Ok(bytes) = postcard::to_allocvec(&answer) else { return 1 };
+    let borrowed: Vec<BorrowedFd<'_>> = trees.iter().map(|tree| tree.tree.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOUNTS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !borrowed.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+        return 1;
+    }
+    match sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL) {
+        Ok(_) => 0,
+        Err(_gone) => 1,
+    }
+}
