@@ -17,11 +17,12 @@ pub(crate) struct Wanted {
 
 /// What is set. Soft and hard are equal but for the stack, so that nothing else can be raised.
 ///
-/// CPU is a second line to the cell's own processor clock: a whole second later, and per process. The core limit is 1:
+/// CPU is a second line to the cell's own processor clock, per process, and far behind it: the kernel counts this one by
+/// ticks, which for a process that runs in short turns can be several times what it really used. The core limit is 1:
 /// with 0 the kernel still starts a core handler named by a pipe in core_pattern, as root and on the host; with 1 it
 /// does not (core(5)), and no file of one byte is written either. The stack may grow to what memory there is.
 pub(crate) fn wanted(limits: &Limits) -> [Wanted; 10] {
-    let cpu_seconds = limits.cpu_ms.div_ceil(1000).saturating_add(1);
+    let cpu_seconds = limits.cpu_ms.div_ceil(1000).saturating_mul(4).saturating_add(10);
     let equal = |resource, label, value| Wanted { resource, label, soft: value, hard: value };
     let stack_hard = limits.memory_bytes.max(STACK_BYTES);
     [
