@@ -45,7 +45,9 @@ const STACK_BYTES: u64 = 8 * 1024 * 1024;
 /// Sets them. A hard limit of the launcher's own that is lower stays in force and shows at reading back.
 pub(super) fn apply(limits: &Limits) -> Result<(), StageError> {
     for (index, wanted) in wanted(limits).into_iter().enumerate() {
-        let limit = Rlimit { current: Some(wanted.soft), maximum: Some(wanted.hard) };
+        let own = rustix::process::getrlimit(wanted.resource).maximum;
+        let at_most = |value: u64| Some(own.map_or(value, |own| value.min(own)));
+        let limit = Rlimit { current: at_most(wanted.soft), maximum: at_most(wanted.hard) };
         rustix::process::setrlimit(wanted.resource, limit).at_item(Stage::Limits, Op::Rlimit, index)?;
     }
     Ok(())
