@@ -8,10 +8,10 @@
 mod earlier;
 
 use bytes::Bytes;
-use toolcell_ledger::Attempt;
 use toolcell_policy::AdmittedCall;
 use toolcell_types::{ErrorCode, Problem};
 
+use crate::answers;
 use crate::calls::{CallKey, LIVE_MAX, NoPlace, Place};
 use crate::daemon::Daemon;
 use crate::identify::IdentifiedCall;
@@ -86,7 +86,7 @@ async fn judge(daemon: &Daemon, asked: &IdentifiedCall) -> Result<Judged, Proble
     let earlier = earlier::earlier(latest.as_ref(), (&request.digest(), &request.identity()));
     let refusal = match (earlier, latest) {
         (Earlier::None, _) => return decided.map(|call| Judged::Allowed(Box::new(call))),
-        (Earlier::Complete, Some(attempt)) => return replay(daemon, attempt).await.map(Judged::Replay),
+        (Earlier::Complete, Some(attempt)) => return answers::of(daemon, &attempt).await.map(Judged::Replay),
         (Earlier::Refused(refusal), _) => refusal,
         (Earlier::Complete, None) => return decided.map(|call| Judged::Allowed(Box::new(call))),
     };
@@ -96,25 +96,6 @@ async fn judge(daemon: &Daemon, asked: &IdentifiedCall) -> Result<Judged, Proble
     }
     refusal.call_id = Some(request.request().call_id.to_string());
     Err(refusal)
-}
-
-/// The stored answer of a complete call.
-async fn replay(daemon: &Daemon, attempt: Attempt) -> Result<Bytes, Problem> {
-    let key = attempt.key.clone();
-    match daemon.read(move |reader| reader.answer(&key)).await? {
-        Some(body) => Ok(Bytes::from(body)),
-        None => Err(answer_lost(&attempt)),
-    }
-}
-
-/// A call whose outcome stands in the ledger and whose answer cannot be made again.
-pub(crate) fn answer_lost(attempt: &Attempt) -> Problem {
-    let at = attempt.outcome_index.unwrap_or(attempt.intent_index);
-    Problem::new(
-        ErrorCode::LedgerInvalid,
-        format!("the call is over, but its answer is lost, because its kept output is; entry {at} is its receipt"),
-        "read the receipt; use a new call_id for new work",
-    )
 }
 
 /// Whose call it is, and its name.

@@ -8,6 +8,7 @@
 //! most once; memory is bounded whatever tools print and clients send. Does not: start processes, touch the host's
 //! files (it cannot), hold a key, or decide why a cell ended (the launcher sees that).
 
+mod answers;
 mod api;
 mod calls;
 #[cfg(test)]
@@ -33,6 +34,7 @@ mod recovery;
 mod run;
 mod serve;
 mod signer;
+mod starting;
 mod verdict;
 
 pub use config::{DaemonConfig, LogFormat, UnavailableControl};

@@ -8,15 +8,14 @@ use axum::http::Response;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use toolcell_ledger::Attempt;
-use toolcell_receipts::statement::{self, Recorded, Stream};
 use toolcell_types::{CallId, CallState, ErrorCode, Problem};
 
 use super::calls::{live, recorded};
 use super::reply::{self, problem_response};
 use super::request::{Asker, NamedCall, Query};
+use crate::answers;
 use crate::calls::CallKey;
 use crate::daemon::{Daemon, fault};
-use crate::gate::answer_lost;
 use crate::identify::Identity;
 use crate::output::{Follower, Output, StreamName};
 
@@ -93,17 +92,13 @@ async fn pass_on(mut follower: Follower, mut sender: Sender<Bytes>) {
 
 /// What was kept of a call that is over.
 async fn stored(daemon: &Daemon, attempt: &Attempt, (name, follow): (StreamName, bool)) -> Result<Vec<u8>, Problem> {
-    let Some(index) = attempt.outcome_index.filter(|_| attempt.state != CallState::Submitting) else {
+    if attempt.state == CallState::Submitting {
         return Ok(Vec::new());
-    };
-    let entry = daemon.read(move |reader| reader.entry(index)).await?;
-    let recorded = entry.map(|entry| statement::read(&entry.payload)).transpose();
-    let stream: Stream = match recorded.map_err(|error| fault("an outcome cannot be read", &error))? {
-        Some(Recorded::Outcome { outcome, .. }) => match name {
-            StreamName::Stdout => outcome.stdout,
-            StreamName::Stderr => outcome.stderr,
-        },
-        Some(Recorded::Genesis { .. } | Recorded::Intent { .. }) | None => return Err(answer_lost(attempt)),
+    }
+    let (_entry, outcome) = answers::outcome_of(daemon, attempt).await?;
+    let stream = match name {
+        StreamName::Stdout => outcome.stdout,
+        StreamName::Stderr => outcome.stderr,
     };
     if follow && stream.dropped_bytes > 0 {
         return Err(beginning_gone(&attempt.call_id, name));
@@ -114,7 +109,7 @@ async fn stored(daemon: &Daemon, attempt: &Attempt, (name, follow): (StreamName,
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "kept output is lost");
-            Err(answer_lost(attempt))
+            Err(answers::lost(attempt))
         }
         Err(error) => Err(fault("a read of kept output did not end", &error)),
     }

@@ -3,6 +3,7 @@
 mod restart;
 mod seeing;
 mod starting;
+mod tampering;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
