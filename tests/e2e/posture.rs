@@ -295,10 +295,10 @@ fn resource_limits(tool: &Process) -> Result<Value, String> {
         let mut fields = line[name.len()..].split_whitespace();
         (fields.next().and_then(|soft| soft.parse::<u64>().ok()), fields.next().and_then(|hard| hard.parse().ok()))
     };
-    for (name, value) in [("Max file size", 5 * MIB), ("Max open files", 77), ("Max core file size", 0)] {
+    for (name, value) in [("Max file size", 5 * MIB), ("Max open files", 77), ("Max core file size", 1)] {
         sure(limit(name) == (Some(value), Some(value)), (name, limit(name)))?;
     }
-    Ok(json!({ "file_size": 5 * MIB, "open_files": 77, "core_file_size": 0 }))
+    Ok(json!({ "file_size": 5 * MIB, "open_files": 77, "core_file_size": 1 }))
 }
 
 fn scratch(tool: &Process) -> Result<Value, String> {

@@ -83,9 +83,9 @@ impl Remains {
     /// Waits until nothing is left: who dies with a parent dies a moment after it.
     ///
     /// # Panics
-    /// Naming what still is there after two seconds.
+    /// Naming what still is there after five seconds.
     pub fn vanish(&self) {
-        let end = Instant::now() + Duration::from_secs(2);
+        let end = Instant::now() + Duration::from_secs(5);
         loop {
             let left = self.all();
             if left.is_empty() {
