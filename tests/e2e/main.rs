@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod callers;
 #[cfg(test)]
 mod command_line;

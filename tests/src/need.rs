@@ -13,6 +13,8 @@ pub enum Need {
     RootOnCgroupV1,
     /// A program in PATH.
     Tool(&'static str),
+    /// A file or device, like `/dev/fuse`.
+    File(&'static str),
     /// The Python environment that `tests/run` makes under `target/venv`.
     PythonVerifiers,
 }
@@ -26,6 +28,7 @@ impl Need {
             }
             Self::Tool(name) => std::env::var_os("PATH")
                 .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file())),
+            Self::File(path) => Path::new(path).exists(),
             Self::PythonVerifiers => place::venv_python().is_file(),
         }
     }
