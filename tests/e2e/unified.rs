@@ -96,7 +96,7 @@ fn a_group_with_somebody_else_in_it_is_left_alone() {
 fn a_container_s_top_group_holds_the_cells() {
     needs!(Need::UnifiedCgroups, Need::Tool("unshare"));
     let place = Place::make();
-    let more = "exec unshare --mount --cgroup --propagation private -- /bin/sh -c '\
+    let more = "exec /usr/bin/unshare --mount --cgroup --propagation private -- /bin/sh -c '\
                 umount /sys/fs/cgroup; mount -t cgroup2 cgroup2 /sys/fs/cgroup; exec \"$0\" \"$@\"' \"$0\" \"$@\";";
     let instance = place.start(more);
     let running = Running::until_up(&instance, &waits());

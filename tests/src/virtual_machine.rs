@@ -35,16 +35,16 @@ pub struct Report {
     pub took: Duration,
 }
 
-/// Boots the machine and runs the tests there whose names hold one of these words.
+/// Boots the machine and runs this test binary there with these words on its command line.
 ///
 /// # Panics
 /// If the machine cannot be made.
 #[must_use]
-pub fn run_in_virtual_machine(filters: &[&str], limit: Duration) -> Report {
+pub fn run_in_virtual_machine(words: &[&str], limit: Duration) -> Report {
     let kernel = kernel();
     let dir = fresh_dir();
     let initramfs = pack_initramfs(dir.path(), &kernel);
-    let disk = make_disk(dir.path(), filters);
+    let disk = make_disk(dir.path(), words);
     let begin = Instant::now();
     let text = boot(dir.path(), [&kernel.join("vmlinuz"), &initramfs, &disk], limit);
     Report { took: begin.elapsed(), ..read(text) }
@@ -80,7 +80,7 @@ fn pack_initramfs(dir: &Path, kernel: &Path) -> PathBuf {
     packed
 }
 
-fn make_disk(dir: &Path, filters: &[&str]) -> PathBuf {
+fn make_disk(dir: &Path, words: &[&str]) -> PathBuf {
     let root = dir.join("root");
     for name in ["usr/bin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "tmp", "run", "var/tmp", "suite"] {
         make_dir(&root.join(name));
@@ -90,6 +90,7 @@ fn make_disk(dir: &Path, filters: &[&str]) -> PathBuf {
     }
     symlink("bin", root.join("usr/sbin")).expect("a link can be made");
     write(&root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\n");
+    write(&root.join("etc/shadow"), "root:*:20000:0:99999:7:::\n");
     copy(&busybox(), &root.join("usr/bin/busybox"));
     for applet in run(command("busybox").arg("--list")).expect_code(0).text().lines() {
         if applet != "busybox" {
@@ -107,7 +108,7 @@ fn make_disk(dir: &Path, filters: &[&str]) -> PathBuf {
         copy(&entry.path(), &root.join("suite/programs").join(entry.file_name()));
     }
     copy(&workspace_root().join("tests/vm/start.sh"), &root.join("suite/start.sh"));
-    write(&root.join("suite/filters"), &filters.join(" "));
+    write(&root.join("suite/words"), &words.join(" "));
     let disk = dir.join("disk");
     let mut mke2fs = command("mke2fs");
     mke2fs.args(["-q", "-t", "ext4", "-E", "root_owner=0:0", "-d"]).arg(&root).arg(&disk).arg("2G");
