@@ -206,7 +206,7 @@ fn compare(rules: &[(&str, &Rule)], inside: &BTreeMap<String, String>, outside: 
 
 #[test]
 fn every_denied_act_fails_inside_and_gets_through_outside() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, host) = (Instance::start(), Host::new());
     let arguments = host.arguments("/tmp", 1, "/data/socket");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -217,7 +217,7 @@ fn every_denied_act_fails_inside_and_gets_through_outside() {
 
 #[test]
 fn in_a_cell_with_mounts_no_socket_file_of_the_host_can_be_reached_either() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, host) = (Instance::start(), Host::new());
     let arguments = host.arguments("/tmp", 1, "/data/socket");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -237,7 +237,7 @@ fn gets_through(outside: Option<&str>, inside: Option<&str>) -> bool {
 
 #[test]
 fn a_set_uid_program_gains_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -253,7 +253,7 @@ fn a_set_uid_program_gains_nothing() {
 
 #[test]
 fn our_own_files_and_sockets_are_not_there() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let home = instance.home();
     let places = [
@@ -282,7 +282,7 @@ fn our_own_files_and_sockets_are_not_there() {
 
 #[test]
 fn no_process_outside_is_visible() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let other = toolcell_tests::Running::until_up(&instance, &Request::program("waits", &[]));
     let seen = stdout(&instance.call(&Request::shell("cd /proc; echo [0-9]*")));
@@ -295,7 +295,7 @@ fn no_process_outside_is_visible() {
 
 #[test]
 fn nothing_survives_into_the_next_call() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let traces = stdout(&instance.call(&Request::carried("leaves_traces", &["write"])));
     let found: Vec<&str> = traces.lines().collect();
@@ -309,7 +309,7 @@ fn nothing_survives_into_the_next_call() {
 
 #[test]
 fn only_three_descriptors_come_in() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     // `ls` opens the directory itself, as the next free number.
     let seen = stdout(&instance.call(&Request::exec(&["ls", "/proc/self/fd"])));
@@ -322,7 +322,7 @@ fn only_three_descriptors_come_in() {
 
 #[test]
 fn stray_descriptors_of_whoever_started_serve_do_not_come_in() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let dir = tempfile::tempdir().unwrap();
     let script = format!("exec 7</etc/shadow 8<{0} 9>{0}/left; exec \"$0\" \"$@\"", dir.path().display());
     let instance = toolcell_tests::Setup::default().wrapped(&["/bin/sh", "-c", &script]).start();
@@ -338,7 +338,7 @@ fn stray_descriptors_of_whoever_started_serve_do_not_come_in() {
 
 #[test]
 fn the_environment_is_made_from_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = toolcell_tests::Setup::default().env("LD_PRELOAD", "").env("SECRET", "x").start();
     let lines = |request: &Request| {
         let mut lines: Vec<String> = stdout(&instance.call(request)).lines().map(str::to_owned).collect();
@@ -354,7 +354,7 @@ fn the_environment_is_made_from_nothing() {
 
 #[test]
 fn the_network_has_no_interface_up() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let routes = stdout(&instance.call(&Request::exec(&["cat", "/proc/net/route"])));
     assert!(routes.lines().count() <= 1, "no more than the head of the table: {routes}");
@@ -365,7 +365,7 @@ fn the_network_has_no_interface_up() {
 
 #[test]
 fn two_cells_at_once_have_different_ids_and_cannot_see_each_other() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let running = |_n| toolcell_tests::Running::until_up(&instance, &Request::program("waits", &[]));
     let calls = [running(1), running(2)];
@@ -384,7 +384,7 @@ fn two_cells_at_once_have_different_ids_and_cannot_see_each_other() {
 
 #[test]
 fn a_relative_program_is_looked_up_inside_only() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let inside = program_inside("who");
     let found = Request::program("who", &[]);

@@ -22,6 +22,8 @@ mod escapes;
 #[cfg(test)]
 mod first_call;
 #[cfg(test)]
+mod groups;
+#[cfg(test)]
 mod kills;
 #[cfg(test)]
 mod logs;
@@ -36,4 +38,8 @@ mod refused_starts;
 #[cfg(test)]
 mod replays;
 #[cfg(test)]
+mod unified;
+#[cfg(test)]
 mod verdicts;
+#[cfg(test)]
+mod vm;

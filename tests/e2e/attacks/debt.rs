@@ -45,7 +45,7 @@ fn used_us(answer: &Answer) -> u64 {
 
 #[test]
 fn a_tree_in_debt_with_its_quota_ends_at_the_wall_limit_and_its_ids_stay_its_own() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({
         "cpu_millis": 10, "wall_ms": 2000, "cpu_ms": 600_000, "pids": 128, "memory_bytes": 64 * MIB,
@@ -87,7 +87,7 @@ const CELLS: usize = 60;
 
 #[test]
 fn sixty_full_cells_that_end_at_once_hold_up_nobody_s_clock() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let gate = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(gate.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -49,7 +49,7 @@ const NEIGHBOURS: &[&str] = &[
 
 #[test]
 fn what_no_group_counts_and_what_stops_the_machine_is_refused_and_its_neighbours_are_not() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let dir = tempfile::tempdir().unwrap();
     let inside = results(&stdout(&instance.call(&Request::program("attacks", &["/tmp"]))));
@@ -93,7 +93,7 @@ attempt('ask_by_process', lambda: r.prlimit(0, r.RLIMIT_CORE))
 
 #[test]
 fn the_core_limit_is_one_and_no_language_can_change_it() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = Instance::start();
     let python = ["/usr/bin/python3", "-I", "-c", CORE];
     let inside = stdout(&instance.call(&Request::exec(&python)));
@@ -106,7 +106,7 @@ fn the_core_limit_is_one_and_no_language_can_change_it() {
 
 #[test]
 fn the_shell_cannot_change_the_core_limit_and_can_change_others() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let line = "(ulimit -c 0) 2>/dev/null && echo core changed || echo core stays\n\
                 (ulimit -c unlimited) 2>/dev/null && echo core raised || echo core not raised\n\

@@ -92,19 +92,19 @@ fn a_file_system_that_hangs_holds_up_nobody(how: &str) {
 
 #[test]
 fn a_file_system_that_never_answers_holds_up_nobody() {
-    needs!(Need::RootOnCgroupV1, Need::File("/dev/fuse"));
+    needs!(Need::Root, Need::File("/dev/fuse"));
     a_file_system_that_hangs_holds_up_nobody("mute");
 }
 
 #[test]
 fn a_file_system_whose_callers_cannot_be_killed_holds_up_nobody() {
-    needs!(Need::RootOnCgroupV1, Need::File("/dev/fuse"));
+    needs!(Need::Root, Need::File("/dev/fuse"));
     a_file_system_that_hangs_holds_up_nobody("reads");
 }
 
 #[test]
 fn a_file_system_below_a_mount_is_refused_by_its_name_and_works_by_itself() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let dir = place();
     let (outer, sibling) = (dir.path().join("outer"), dir.path().join("sibling"));
     let below = outer.join("deep/be low");
@@ -131,7 +131,7 @@ fn a_file_system_below_a_mount_is_refused_by_its_name_and_works_by_itself() {
 
 #[test]
 fn a_folder_of_the_policy_that_is_a_link_is_refused_and_the_true_one_works() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let dir = place();
     let at = |name: &str| dir.path().join(name);
     for name in ["true", "true/inner", "true/deeper", "secret", "real/inner", "swapped", "home/swapped"] {

@@ -19,7 +19,7 @@ kill $child";
 
 #[test]
 fn only_the_tool_s_own_processes_are_listed_and_not_the_first_one() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let other = Running::until_up(&instance, &Request::program("waits", &[]));
     let seen = stdout(&instance.call(&Request::shell(LIST)));

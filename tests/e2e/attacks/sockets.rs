@@ -84,7 +84,7 @@ impl Open {
 
 #[test]
 fn a_socket_in_a_mount_leads_nowhere_and_outside_it_leads_to_the_host() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let open = Open::new();
     let instance = Instance::start();
     let request = Request::program("attack_sockets", &["/shown", "/tmp"]).mount(&open.path(), "/shown");
@@ -151,7 +151,7 @@ attempt('host', lambda: s.socket(s.AF_UNIX).connect(sys.argv[2]))
 
 #[test]
 fn a_cell_without_mounts_may_connect_to_its_own_sockets() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let open = Open::new();
     let instance = Instance::start();
     let host = format!("{}/stream", open.path());
