@@ -2,9 +2,10 @@
 //!
 //! Guarantees: an entry is used only if the signer's signature holds over it and it is about the attempt that named it;
 //! an answer is made from its signed outcome and from output with the digests that the outcome names, so that an edited
-//! answer is never sent. Does not: write.
+//! answer is never sent; the memory of answers that are on their way is bounded, for one user and in all. Does not: write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use toolcell_ledger::{Attempt, AttemptKey, Blobs, BoxError, Entry};
@@ -15,6 +16,10 @@ use toolcell_types::{ErrorCode, Problem};
 use crate::daemon::{Daemon, fault};
 use crate::outcome;
 use crate::recovery::attempt_key;
+use crate::shares::{Share, Short, Who};
+
+/// How long an answer may wait for others to be taken.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why an entry is not what an attempt's row makes of it.
 #[derive(Debug, thiserror::Error)]
@@ -50,17 +55,81 @@ pub(crate) type SignedOutcome = (Entry, Box<Outcome>);
 ///
 /// # Errors
 /// `LEDGER_INVALID` if it is lost, or if the ledger was changed.
-pub(crate) async fn of(daemon: &Daemon, attempt: &Attempt) -> Result<Bytes, Problem> {
+pub(crate) async fn of(daemon: &Daemon, who: Who, attempt: &Attempt) -> Result<Bytes, Problem> {
     let (entry, outcome) = outcome_of(daemon, attempt).await?;
-    let blobs = Arc::clone(&daemon.blobs);
     let streams = (outcome.stdout, outcome.stderr);
+    let share = room(daemon, who, expected_bytes(&entry, (&streams.0, &streams.1))).await?;
+    let answer = make(daemon, attempt, entry, streams).await?;
+    Ok(held(answer.into(), share))
+}
+
+/// Once as output, once as text, and what stands around it. Text with many control characters becomes longer.
+fn expected_bytes(entry: &Entry, (stdout, stderr): (&statement::Stream, &statement::Stream)) -> u64 {
+    let kept = stdout.kept_bytes.saturating_add(stderr.kept_bytes);
+    let around = u64::try_from(entry.payload.len()).unwrap_or(u64::MAX).saturating_mul(4);
+    kept.saturating_mul(2).saturating_add(around)
+}
+
+/// Bytes that are there already, from now on within what there is for answers.
+///
+/// # Errors
+/// `QUEUE_FULL` if there is no room for them; they can be had again.
+pub(crate) async fn hold(daemon: &Daemon, who: Who, bytes: Bytes) -> Result<Bytes, Problem> {
+    let share = room(daemon, who, u64::try_from(bytes.len()).unwrap_or(u64::MAX)).await?;
+    Ok(held(bytes, share))
+}
+
+/// Room for an answer, which may have to be waited for.
+///
+/// # Errors
+/// `QUEUE_FULL`.
+pub(crate) async fn room(daemon: &Daemon, who: Who, amount: u64) -> Result<Share, Problem> {
+    daemon.memory.answers.take_within(who, amount, ROOM_PATIENCE).await.map_err(|short| {
+        let (detail, remedy) = match short {
+            Short::Own => (
+                "answers that you have not taken yet fill the memory that one user has for them",
+                "take or close them; the answer of a call that is over is GET /v1/calls/{call_id}",
+            ),
+            Short::All => (
+                "answers that are not taken yet fill the memory that there is for them",
+                "ask again later; the answer of a call that is over is GET /v1/calls/{call_id}",
+            ),
+        };
+        Problem::new(ErrorCode::QueueFull, detail, remedy)
+    })
+}
+
+/// Gives the share back when the last of the bytes is sent, or the connection closed.
+pub(crate) fn held(bytes: Bytes, mut share: Share) -> Bytes {
+    share.become_amount(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+    Bytes::from_owner(Held { bytes, _share: share })
+}
+
+struct Held {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+async fn make(
+    daemon: &Daemon,
+    attempt: &Attempt,
+    entry: Entry,
+    streams: (statement::Stream, statement::Stream),
+) -> Result<Vec<u8>, Problem> {
+    let blobs = Arc::clone(&daemon.blobs);
     let made = tokio::task::spawn_blocking(move || {
         let made = from_blobs(&entry, (&streams.0, &streams.1), &blobs);
         (made, entry)
     });
     let (made, entry) = made.await.map_err(|error| fault("the making of an answer did not end", &error))?;
     let error = match made {
-        Ok(answer) => return Ok(Bytes::from(answer)),
+        Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
     tracing::error!(index = entry.index, error = &*error, "kept output is lost; the stored answer may still hold it");
@@ -71,7 +140,7 @@ pub(crate) async fn of(daemon: &Daemon, attempt: &Attempt) -> Result<Bytes, Prob
         assemble::again(&entry.payload, &stored, envelope).and_then(|answer| assemble::encode(&answer))
     });
     match made.await.map_err(|error| fault("the making of an answer did not end", &error))? {
-        Ok(answer) => Ok(Bytes::from(answer)),
+        Ok(answer) => Ok(answer),
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "a stored answer is not that of its outcome");
             Err(lost(attempt))

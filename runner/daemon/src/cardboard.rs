@@ -29,7 +29,7 @@ use toolcell_types::{CellId, ControlId, ControlReport, ControlState, Facts, Limi
 
 use crate::calls::Calls;
 use crate::clock::{Clock, SystemClock};
-use crate::daemon::{About, Daemon};
+use crate::daemon::{About, Daemon, Memory};
 use crate::launcher::Launcher;
 use crate::run::{self, State};
 
@@ -110,6 +110,7 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
         blobs,
         launcher: Launcher::connect(ours).unwrap(),
         calls: Arc::new(Calls::default()),
+        memory: Memory::default(),
         clock,
         executor,
         about: About { version: "0".to_owned(), build: "0".to_owned(), idle_exit: None },

@@ -17,6 +17,7 @@ use crate::calls::Calls;
 use crate::clock::{Clock, micros};
 use crate::launcher::Launcher;
 use crate::recovery;
+use crate::shares::{Bounds, Shares};
 
 /// Shared by all tasks.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Daemon {
     pub(crate) launcher: Arc<Launcher>,
     /// What is not over.
     pub(crate) calls: Arc<Calls>,
+    /// Memory that clients can make us use.
+    pub(crate) memory: Memory,
     /// What time it is.
     pub(crate) clock: Arc<dyn Clock>,
     /// Who we are, as it stands in receipts.
@@ -43,6 +46,27 @@ pub(crate) struct Daemon {
     pub(crate) accept_unavailable: Vec<ControlId>,
     /// Controls that are known to be missing.
     pub(crate) unavailable: Vec<UnavailableControl>,
+}
+
+/// Memory that clients can make us use, in bytes.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Bodies that are coming, and those of calls that have not started.
+    pub(crate) bodies: Arc<Shares>,
+    /// Answers and output that nobody has taken yet.
+    pub(crate) answers: Arc<Shares>,
+}
+
+const MIB: u64 = 1024 * 1024;
+
+impl Default for Memory {
+    /// A body has at most 4 MiB, an answer that of ordinary output two or three, the largest some hundred.
+    fn default() -> Self {
+        Self {
+            bodies: Shares::new(Bounds { all: 256 * MIB, per_user: 64 * MIB, for_operators: 32 * MIB }),
+            answers: Shares::new(Bounds { all: 512 * MIB, per_user: 128 * MIB, for_operators: 64 * MIB }),
+        }
+    }
 }
 
 /// What a client is told about this daemon.

@@ -33,6 +33,7 @@ mod policy_files;
 mod recovery;
 mod run;
 mod serve;
+mod shares;
 mod signer;
 mod starting;
 mod verdict;

@@ -20,7 +20,7 @@ use toolcell_sys::RootBind;
 
 use crate::calls::Calls;
 use crate::clock::{Clock, SystemClock};
-use crate::daemon::{About, Daemon, Log};
+use crate::daemon::{About, Daemon, Log, Memory};
 use crate::launcher::Launcher;
 use crate::recovery::{self, Restorer};
 use crate::serve::{Server, Stopped};
@@ -117,6 +117,7 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
         blobs: parts.blobs,
         launcher: Arc::clone(&launcher),
         calls: Arc::new(Calls::default()),
+        memory: Memory::default(),
         clock,
         executor,
         about: About { version: config.version, build: config.build, idle_exit: config.idle_exit },
@@ -132,8 +133,8 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
     let listener = std::os::unix::net::UnixListener::from(config.listener);
     listener.set_nonblocking(true).map_err(system("use the API's socket"))?;
     let listener = UnixListener::from_std(listener).map_err(system("use the API's socket"))?;
-    let stop = daemon.calls.stop();
-    let server = Server::new(api::router(Arc::clone(&daemon)), Arc::clone(&daemon.calls), stop);
+    let (router, calls) = (api::router(Arc::clone(&daemon)), Arc::clone(&daemon.calls));
+    let server = Server::new(router, calls, daemon.operator_uids.clone());
     starting.ready().map_err(system("say that it is ready"))?;
     tracing::info!(socket = %config.socket_path.display(), instance = daemon.executor.instance, "ready");
 

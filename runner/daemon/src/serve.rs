@@ -1,10 +1,10 @@
 //! Accepting connections and answering on them, within bounds.
 //!
-//! Guarantees: a connection whose credentials the kernel does not tell is closed unread; at most [`CONNECTIONS_MAX`] are
-//! open, and at most [`PER_USER_MAX`] of one user, so that no user can lock the others out; a request head has to come
+//! Guarantees: a connection whose credentials the kernel does not tell is closed unread; open connections are bounded in
+//! all and for one user, and some are left to operators ([`SEATS`]), so that no user can lock the others out, and no
+//! number of them the operators; a request head has to come
 //! within [`HEAD_PATIENCE`], which also ends idle connections. Does not: know what a request means.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,15 +20,16 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolcell_types::{ErrorCode, Problem};
 use tower_service::Service as _;
 
 use crate::calls::Calls;
-use crate::identify::Peer;
+use crate::identify::{Peer, is_operator};
+use crate::shares::{Bounds, Shares, Short, Who};
 
-/// Most open connections: 64 live calls with two followers each, and room for everything else.
-const CONNECTIONS_MAX: usize = 512;
-/// Most open connections of one user.
-const PER_USER_MAX: usize = 256;
+/// Open connections: 64 live calls with two followers each, and room for everything else; 16 calls of one user, with as
+/// much room. An operator's own are bounded by what there is in all.
+const SEATS: Bounds = Bounds { all: 512, per_user: 128, for_operators: 64 };
 /// How long a request head may take, and how long a connection may wait for its next request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// Most bytes of a request head.
@@ -56,16 +57,18 @@ pub(crate) enum Stopped {
 pub(crate) struct Server {
     router: Router,
     calls: Arc<Calls>,
-    open: Arc<Mutex<HashMap<u32, usize>>>,
+    operator_uids: Vec<u32>,
+    seats: Arc<Shares>,
     tasks: TaskTracker,
     stop: CancellationToken,
     told_full: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Server {
-    /// A server for these paths; it stops when `stop` says so.
-    pub(crate) fn new(router: Router, calls: Arc<Calls>, stop: CancellationToken) -> Self {
-        Self { router, calls, open: Arc::default(), tasks: TaskTracker::new(), stop, told_full: Arc::default() }
+    /// A server for these paths; it stops when the calls say so.
+    pub(crate) fn new(router: Router, calls: Arc<Calls>, operator_uids: Vec<u32>) -> Self {
+        let (seats, tasks, stop) = (Shares::new(SEATS), TaskTracker::new(), calls.stop());
+        Self { router, calls, operator_uids, seats, tasks, stop, told_full: Arc::default() }
     }
 
     /// Accepts until asked to stop, or until it was quiet for `idle_exit`.
@@ -124,10 +127,14 @@ impl Server {
                 return;
             }
         };
-        let Some(seat) = Seat::take(&self.open, peer.uid) else {
-            self.tell_full(peer.uid);
-            turn_away(&stream);
-            return;
+        let who = Who { uid: peer.uid, is_operator: is_operator(peer.uid, &self.operator_uids) };
+        let seat = match self.seats.take(who, 1) {
+            Ok(seat) => seat,
+            Err(short) => {
+                self.tell_full(peer.uid);
+                turn_away(&stream, short);
+                return;
+            }
         };
         let (router, stop) = (self.router.clone(), self.stop.clone());
         drop(self.tasks.spawn(async move {
@@ -173,41 +180,16 @@ fn infallible(result: Result<Response<Body>, Infallible>) -> Response<Body> {
     }
 }
 
-/// A place among the open connections. Dropping it gives it back.
-struct Seat {
-    open: Arc<Mutex<HashMap<u32, usize>>>,
-    uid: u32,
-}
-
-impl Seat {
-    fn take(open: &Arc<Mutex<HashMap<u32, usize>>>, uid: u32) -> Option<Self> {
-        let mut counts = open.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = counts.values().sum();
-        let own = counts.entry(uid).or_insert(0);
-        if all >= CONNECTIONS_MAX || *own >= PER_USER_MAX {
-            return None;
-        }
-        *own += 1;
-        drop(counts);
-        Some(Self { open: Arc::clone(open), uid })
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut counts = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match counts.get_mut(&self.uid) {
-            Some(count) if *count > 1 => *count -= 1,
-            _last => drop(counts.remove(&self.uid)),
-        }
-    }
-}
-
 /// One refusal without reading: a client that waits for it gets it, one that does not is not waited for.
-fn turn_away(stream: &UnixStream) {
-    use toolcell_types::{ErrorCode, Problem};
-    let remedy = "close connections that are not needed, then send it again";
-    let problem = Problem::new(ErrorCode::QueueFull, "too many connections are open", remedy);
+fn turn_away(stream: &UnixStream, short: Short) {
+    let (detail, remedy) = match short {
+        Short::Own => (
+            format!("you have {} connections open, which is the most for one user", SEATS.per_user),
+            "close connections that are not needed, then send it again",
+        ),
+        Short::All => ("connections of everybody take all that this daemon has".to_owned(), "send it again later"),
+    };
+    let problem = Problem::new(ErrorCode::QueueFull, detail, remedy);
     let body = serde_json::to_string(&problem).unwrap_or_default();
     let reply = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
@@ -224,22 +206,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_user_cannot_take_every_seat_and_seats_come_back() {
-        let open = Arc::default();
-        let mut seats: Vec<_> = (0..PER_USER_MAX).map(|_| Seat::take(&open, 1).unwrap()).collect();
-        assert!(Seat::take(&open, 1).is_none());
-        assert!(Seat::take(&open, 2).is_some());
-        seats.pop();
-        assert!(Seat::take(&open, 1).is_some());
-        drop(seats);
-        assert!(open.lock().unwrap().is_empty());
+    fn no_user_can_take_every_seat_and_no_number_of_them_the_operators_seats() {
+        let seats = Shares::new(SEATS);
+        let user = |uid| Who { uid, is_operator: false };
+        let mut taken = Vec::new();
+        for uid in 1..=4 {
+            taken.extend(std::iter::repeat_with(|| seats.take(user(uid), 1)).map_while(Result::ok));
+        }
+        assert_eq!(taken.len(), 448);
+        assert!(seats.take(user(9), 1).is_err());
+        assert!(seats.take(Who { uid: 0, is_operator: true }, 1).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_server_ends_by_itself_only_if_it_was_told_to() {
         let directory = tempfile::tempdir().unwrap();
         let bind = |name: &str| UnixListener::bind(directory.path().join(name)).unwrap();
-        let server = Server::new(Router::new(), Arc::default(), CancellationToken::new());
+        let server = Server::new(Router::new(), Arc::default(), Vec::new());
         assert_eq!(server.accept(bind("a"), Some(Duration::from_secs(60))).await, Stopped::Idle);
         let never = tokio::time::timeout(Duration::from_secs(6000), server.accept(bind("b"), None)).await;
         assert!(never.is_err());

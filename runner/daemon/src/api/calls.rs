@@ -63,7 +63,7 @@ async fn look(daemon: &Daemon, identity: &Identity, id: &CallId) -> Result<Found
     if attempt.state == CallState::Submitting {
         return running(daemon, &attempt).await.map(Found::Running);
     }
-    answers::of(daemon, &attempt).await.map(Found::Answer)
+    answers::of(daemon, identity.who(), &attempt).await.map(Found::Answer)
 }
 
 /// The live call of that name.

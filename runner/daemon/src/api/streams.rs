@@ -64,10 +64,11 @@ async fn find(
     daemon.ledger()?;
     let Some(output) = output(daemon, identity, id) else {
         let attempt = recorded(daemon, identity, id).await?;
-        return stored(daemon, &attempt, (name, follow)).await.map(Body::from);
+        return stored(daemon, identity, &attempt, (name, follow)).await.map(Body::from);
     };
     if !follow {
-        return Ok(Body::from(output.captured(name).kept));
+        let kept = Bytes::from(output.captured(name).kept);
+        return answers::hold(daemon, identity.who(), kept).await.map(Body::from);
     }
     let follower = output.follow(name).ok_or_else(|| beginning_gone(id, name))?;
     let (sender, body) = Channel::<Bytes>::new(PIECES);
@@ -91,9 +92,14 @@ async fn pass_on(mut follower: Follower, mut sender: Sender<Bytes>) {
 }
 
 /// What was kept of a call that is over.
-async fn stored(daemon: &Daemon, attempt: &Attempt, (name, follow): (StreamName, bool)) -> Result<Vec<u8>, Problem> {
+async fn stored(
+    daemon: &Daemon,
+    identity: &Identity,
+    attempt: &Attempt,
+    (name, follow): (StreamName, bool),
+) -> Result<Bytes, Problem> {
     if attempt.state == CallState::Submitting {
-        return Ok(Vec::new());
+        return Ok(Bytes::new());
     }
     let (_entry, outcome) = answers::outcome_of(daemon, attempt).await?;
     let stream = match name {
@@ -103,10 +109,11 @@ async fn stored(daemon: &Daemon, attempt: &Attempt, (name, follow): (StreamName,
     if follow && stream.dropped_bytes > 0 {
         return Err(beginning_gone(&attempt.call_id, name));
     }
+    let share = answers::room(daemon, identity.who(), stream.kept_bytes).await?;
     let blobs = Arc::clone(&daemon.blobs);
     let read = tokio::task::spawn_blocking(move || blobs.read(&stream.kept, stream.kept_bytes)).await;
     match read {
-        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Ok(bytes)) => Ok(answers::held(bytes.into(), share)),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "kept output is lost");
             Err(answers::lost(attempt))

@@ -19,7 +19,7 @@ use tower_service::Service as _;
 
 use super::*;
 use crate::UnavailableControl;
-use crate::calls::LIVE_MAX;
+use crate::calls::OWN_MAX;
 use crate::cardboard::{self, PaperSigner, Seen};
 use crate::identify::Peer;
 
