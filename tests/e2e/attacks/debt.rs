@@ -51,6 +51,8 @@ fn a_tree_in_debt_with_its_quota_ends_at_the_wall_limit_and_its_ids_stay_its_own
         "cpu_millis": 10, "wall_ms": 2000, "cpu_ms": 600_000, "pids": 128, "memory_bytes": 64 * MIB,
     });
     let request = |name, args: &[&str]| Request::program(name, args).limits(limits.clone());
+    // Somebody is there all the time, others come and go.
+    let neighbour = Running::until_up(&instance, &Request::program("waits", &[]).limits(json!({ "wall_ms": 120_000 })));
     let stop = AtomicBool::new(false);
     let (answer, took, seen) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| shared_ids(&instance, &stop));
@@ -59,7 +61,7 @@ fn a_tree_in_debt_with_its_quota_ends_at_the_wall_limit_and_its_ids_stay_its_own
         within(Duration::from_secs(20), "its end to come near", || {
             (started.elapsed() > Duration::from_millis(1500)).then_some(())
         });
-        // Others come and go while it dies, and take ids.
+        // While it dies they take ids.
         while serde_json::from_slice::<Answer>(&running.now().body).is_err() {
             assert!(started.elapsed() < Duration::from_secs(40), "no answer comes");
             let other = instance.call(&Request::exec(&["true"]).limits(json!({ "memory_bytes": 16 * MIB })));
@@ -73,6 +75,8 @@ fn a_tree_in_debt_with_its_quota_ends_at_the_wall_limit_and_its_ids_stay_its_own
     assert_eq!(answer.verdict, Verdict::WallLimit, "{:?}", answer.error);
     assert_eq!(answer.effect, Effect::None, "the tree is gone: {:?}", answer.error);
     assert!(took < Duration::from_secs(15), "the reply took {took:?}");
+    assert_eq!(neighbour.cancel().status() / 100, 2);
+    assert_eq!(neighbour.answer().verdict, Verdict::Cancelled);
     let (used, plain) = (used_us(&answer), used_us(&instance.call(&request("spins", &[]))));
     assert!(used > 2 * plain, "the control: it used {used} µs, and what computes outside of the kernel {plain} µs");
     assert_eq!(seen.0, BTreeSet::new(), "no user id is in two cells at once");
