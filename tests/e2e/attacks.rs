@@ -24,11 +24,3 @@ fn stdout(answer: &Answer) -> String {
     assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 }, "{answer:?}");
     serde_json::to_value(&answer.stdout).unwrap().as_str().unwrap().to_owned()
 }
-
-/// Groups of cells, in every hierarchy.
-fn groups(instance: &toolcell_tests::Instance) -> Vec<String> {
-    let roots = toolcell_tests::cgroup_roots().into_iter();
-    let dirs = roots.filter_map(|root| std::fs::read_dir(root.path.join("toolcell").join(instance.name())).ok());
-    let entries = dirs.flatten().filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_dir());
-    entries.map(|path| path.to_string_lossy().into_owned()).collect()
-}

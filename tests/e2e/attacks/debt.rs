@@ -1,6 +1,7 @@
 //! Trees that cannot die at once: in debt with their processor quota, or with much to be freed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,15 +9,13 @@ use serde_json::json;
 use toolcell_tests::{Instance, Need, Process, Request, Running, needs, within};
 use toolcell_types::{Answer, Effect, Verdict};
 
-use super::groups;
-
 const MIB: u64 = 1 << 20;
 
 /// The cell that a process belongs to, by its group.
 fn cell_of(process: &Process, instance: &Instance) -> Option<String> {
     let mark = format!("/toolcell/{}/", instance.name());
     let (_, rest) = process.cgroups.split_once(&mark)?;
-    rest.lines().next().map(str::to_owned)
+    rest.split(['/', '\n']).next().map(str::to_owned)
 }
 
 /// Looks at all processes until told to stop: which user ids were in two cells at the same time.
@@ -81,7 +80,7 @@ fn a_tree_in_debt_with_its_quota_ends_at_the_wall_limit_and_its_ids_stay_its_own
     assert!(used > 2 * plain, "the control: it used {used} µs, and what computes outside of the kernel {plain} µs");
     assert_eq!(seen.0, BTreeSet::new(), "no user id is in two cells at once");
     assert!(seen.1.len() > 1, "the control: other cells were seen beside it: {:?}", seen.1);
-    assert_eq!(groups(&instance), Vec::<String>::new());
+    assert_eq!(instance.cell_groups(), Vec::<PathBuf>::new());
     let left: Vec<Process> = Process::all().into_iter().filter(|p| cell_of(p, &instance).is_some()).collect();
     assert_eq!(left, Vec::new());
 }
@@ -114,7 +113,7 @@ fn sixty_full_cells_that_end_at_once_hold_up_nobody_s_clock() {
     for cell in &cells {
         assert_eq!(cell.answer().verdict, Verdict::Exited { exit_code: 0 });
     }
-    assert_eq!(groups(&instance), Vec::<String>::new());
+    assert_eq!(instance.cell_groups(), Vec::<PathBuf>::new());
 }
 
 fn groups_of_cells(instance: &Instance) -> usize {
