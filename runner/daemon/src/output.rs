@@ -151,6 +151,11 @@ impl Output {
         self.stderr.close();
     }
 
+    /// Whether no byte will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
     fn stream(&self, name: StreamName) -> &Stream {
         match name {
             StreamName::Stdout => &self.stdout,

@@ -2,10 +2,15 @@
 //!
 //! Guarantees: a connection whose credentials the kernel does not tell is closed unread; open connections are bounded in
 //! all and for one user, and some are left to operators ([`SEATS`]), so that no user can lock the others out, and no
-//! number of them the operators; a request head has to come
-//! within [`HEAD_PATIENCE`], which also ends idle connections. Does not: know what a request means.
+//! number of them the operators; a request head has to come within [`HEAD_PATIENCE`], which also ends idle connections;
+//! an answer that nobody takes ends one as well (see `patient`), and so does a client that is gone; one that only says
+//! that it sends nothing more gets its answer. A head that is no HTTP, or too long, is answered by the HTTP library
+//! itself: 400, 414 or 431 without a body. Does not: know what a request means.
+
+pub(crate) mod patient;
 
 use std::convert::Infallible;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +21,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +31,7 @@ use tower_service::Service as _;
 
 use crate::calls::Calls;
 use crate::identify::{Peer, is_operator};
+use crate::serve::patient::{Follows, Patient};
 use crate::shares::{Bounds, Shares, Short, Who};
 
 /// Open connections: 64 live calls with two followers each, and room for everything else; 16 calls of one user, with as
@@ -40,6 +47,8 @@ const HEADERS_MAX: usize = 64;
 const BREATHER: Duration = Duration::from_millis(50);
 /// How long the log says nothing more about connections that were turned away.
 const SILENCE: Duration = Duration::from_secs(60);
+/// How often is looked whether a client is still there.
+const LOOK: Duration = Duration::from_secs(1);
 /// How often quiet is looked for.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -146,14 +155,26 @@ impl Server {
 
 /// One connection, to its end.
 async fn converse(stream: UnixStream, (router, peer): (Router, Arc<Peer>), stop: CancellationToken) {
+    let watched = match stream.as_fd().try_clone_to_owned() {
+        Ok(watched) => watched,
+        Err(error) => {
+            tracing::warn!(%error, "a connection is closed for want of a descriptor");
+            return;
+        }
+    };
+    let follows = Arc::new(Follows::default());
+    let stream = Patient::new(stream, Arc::clone(&follows));
     let service = service_fn(move |mut request: Request<Incoming>| {
+        follows.set(None);
         request.extensions_mut().insert(Arc::clone(&peer));
+        request.extensions_mut().insert(Arc::clone(&follows));
         // A router is always ready (Service::poll_ready of axum 0.8).
         let mut router = router.clone();
         async move { Ok::<Response<Body>, Infallible>(infallible(router.call(request).await)) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        .half_close(true)
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(HEAD_MAX_BYTES)
         .max_header_size(HEAD_MAX_BYTES)
@@ -166,10 +187,28 @@ async fn converse(stream: UnixStream, (router, peer): (Router, Arc<Peer>), stop:
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        () = gone(&watched) => {
+            tracing::debug!("a client left before its answer came");
+            return;
+        }
     };
     if let Err(error) = ended {
         // A client that left, or spoke no HTTP: its own affair.
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Waits until the other end is closed, in both directions: nothing can be sent there any more. (POLLHUP; one that has
+/// only shut down its writing shows as POLLRDHUP, see unix_poll in the kernel.) Seen twice in a row, so that a request
+/// that was sent in the last moment is still read.
+async fn gone(socket: &OwnedFd) {
+    let mut seen = 0;
+    while seen < 2 {
+        tokio::time::sleep(LOOK).await;
+        let mut polled = [PollFd::new(socket, PollFlags::empty())];
+        let is_gone = poll(&mut polled, Some(&Timespec::default())).is_ok()
+            && polled.iter().any(|one| one.revents().contains(PollFlags::HUP));
+        seen = if is_gone { seen + 1 } else { 0 };
     }
 }
 
@@ -203,6 +242,9 @@ fn turn_away(stream: &UnixStream, short: Short) {
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::post;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
 
     #[test]
@@ -226,5 +268,63 @@ mod tests {
         assert_eq!(server.accept(bind("a"), Some(Duration::from_secs(60))).await, Stopped::Idle);
         let never = tokio::time::timeout(Duration::from_secs(6000), server.accept(bind("b"), None)).await;
         assert!(never.is_err());
+    }
+
+    /// A server on a socket, and a client's end of a connection to it.
+    async fn connected(router: Router) -> (Server, UnixStream, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let (listener, server) = (UnixListener::bind(&path).unwrap(), Server::new(router, Arc::default(), Vec::new()));
+        drop(tokio::spawn({
+            let server = server.clone();
+            async move { server.accept(listener, None).await }
+        }));
+        let client = UnixStream::connect(&path).await.unwrap();
+        (server, client, directory)
+    }
+
+    const POST: &[u8] = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi";
+
+    async fn begun(server: &Server) {
+        while server.tasks.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_sends_nothing_more_gets_its_answer() {
+        let slow = async |body: String| {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            body
+        };
+        let (_server, mut client, _directory) = connected(Router::new().route("/", post(slow))).await;
+        client.write_all(POST).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("hi"), "{answer}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_gone_holds_no_seat() {
+        let never = async |_body: String| std::future::pending::<()>().await;
+        let (server, mut client, _directory) = connected(Router::new().route("/", post(never))).await;
+        client.write_all(POST).await.unwrap();
+        begun(&server).await;
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(server.tasks.len(), 1, "who waits is waited for");
+        drop(client);
+        tokio::time::sleep(LOOK * 4).await;
+        assert!(server.tasks.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_takes_holds_no_seat() {
+        let much = async || vec![b'x'; 8 << 20];
+        let (server, mut client, _directory) = connected(Router::new().route("/", post(much))).await;
+        client.write_all(POST).await.unwrap();
+        begun(&server).await;
+        tokio::time::sleep(patient::STALL_PATIENCE * 3).await;
+        assert!(server.tasks.is_empty());
     }
 }

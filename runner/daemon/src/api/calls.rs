@@ -14,14 +14,19 @@ use toolcell_receipts::{assemble, dsse};
 use toolcell_types::{CallId, CallState, ErrorCode, Problem, RunningCall};
 
 use super::reply::{self, problem_response};
-use super::request::{Asker, NamedCall};
+use super::request::{Asker, NamedCall, NoQuery};
 use crate::answers;
 use crate::calls::{CallKey, LiveCall};
 use crate::daemon::{Daemon, fault};
 use crate::identify::Identity;
 
 /// The answer of a call that is over, or what is known of one that runs.
-pub(super) async fn show(State(daemon): State<Arc<Daemon>>, asker: Asker, NamedCall(id): NamedCall) -> Response<Body> {
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    asker: Asker,
+    NamedCall(id): NamedCall,
+    NoQuery: NoQuery,
+) -> Response<Body> {
     match look(&daemon, &asker.identity, &id).await {
         Ok(Found::Answer(answer)) => reply::answer(answer),
         Ok(Found::Running(running)) => reply::json(StatusCode::OK, &running),
@@ -34,6 +39,7 @@ pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,
     asker: Asker,
     NamedCall(id): NamedCall,
+    NoQuery: NoQuery,
 ) -> Response<Body> {
     if let Some(live) = live(&daemon, &asker.identity, &id) {
         tracing::info!(call_id = %id, by = asker.identity.principal().id, "a call is cancelled");

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::{CONTENT_LENGTH, EXPECT};
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::{CONTENT_LENGTH, EXPECT, HeaderValue, TRANSFER_ENCODING};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Response};
+use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use toolcell_types::{BODY_MAX_BYTES, CallId, ErrorCode, Problem};
@@ -17,6 +18,7 @@ use super::problem_response;
 use crate::daemon::{Daemon, fault};
 use crate::decode::Prefer;
 use crate::identify::{Identity, Peer};
+use crate::serve::patient::Follows;
 use crate::shares::{Share, Short};
 
 /// How long a body may take to come.
@@ -33,6 +35,8 @@ pub(super) struct Asker {
     pub(super) peer: Arc<Peer>,
     /// Name and role.
     pub(super) identity: Identity,
+    /// What his connection follows.
+    pub(super) follows: Arc<Follows>,
 }
 
 impl FromRequestParts<Arc<Daemon>> for Asker {
@@ -42,7 +46,8 @@ impl FromRequestParts<Arc<Daemon>> for Asker {
         match parts.extensions.get::<Arc<Peer>>() {
             Some(peer) => {
                 let identity = Identity::of(peer, &daemon.operator_uids);
-                Ok(Self { peer: Arc::clone(peer), identity })
+                let follows = parts.extensions.get::<Arc<Follows>>().cloned().unwrap_or_default();
+                Ok(Self { peer: Arc::clone(peer), identity, follows })
             }
             // Each connection is given its credentials before its first request is read.
             None => Err(problem_response(fault("a request came without credentials", &std::fmt::Error))),
@@ -65,6 +70,43 @@ impl FromRequestParts<Arc<Daemon>> for NamedCall {
         let axum::extract::Path(text) = text.map_err(|rejection| refuse(rejection.body_text()))?;
         CallId::new(&text).map(Self).map_err(|bad| refuse(bad.to_string()))
     }
+}
+
+/// For paths without a query: one that has one is refused, as everywhere.
+#[derive(Debug)]
+pub(super) struct NoQuery;
+
+impl<S: Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Response<Body>;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Query::parse(parts.uri.query(), &[]).map(|_nothing| Self).map_err(problem_response)
+    }
+}
+
+/// Refuses bodies in a form that is not read here: of the transfer codings (RFC 9112, 7) `chunked` alone is known, and
+/// the HTTP library would give the bytes of another as if they were the body.
+pub(super) async fn known_codings(request: Request, next: Next) -> Response<Body> {
+    let is_known = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
+    if codings.by_ref().take(1).all(is_known) && codings.next().is_none() {
+        return next.run(request).await;
+    }
+    let mut discarded = 0_usize;
+    let mut body = request.into_body();
+    // Read all the same, so that its sender hears why it is refused; an end that does not come is not waited for.
+    let discard = async {
+        while let Some(Ok(frame)) = body.frame().await
+            && discarded <= DISCARDED_MAX_BYTES
+        {
+            discarded = discarded.saturating_add(frame.data_ref().map_or(0, Bytes::len));
+        }
+    };
+    drop(tokio::time::timeout(BODY_PATIENCE, discard).await);
+    let detail = "the body has a transfer coding other than chunked";
+    let mut problem = Problem::new(ErrorCode::InvalidRequest, detail, "send it plain, with a length or chunked");
+    problem.status = 501;
+    problem_response(problem)
 }
 
 /// The query of a path, each name at most once.
@@ -219,8 +261,6 @@ fn too_long() -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
     use crate::daemon::Memory;
     use crate::shares::{Bounds, Shares, Who};

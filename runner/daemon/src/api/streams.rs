@@ -29,7 +29,7 @@ pub(super) async fn stdout(
     NamedCall(id): NamedCall,
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
-    give(&daemon, &asker.identity, (&id, StreamName::Stdout), query.as_deref()).await
+    give(&daemon, &asker, (&id, StreamName::Stdout), query.as_deref()).await
 }
 
 /// Standard error.
@@ -39,16 +39,16 @@ pub(super) async fn stderr(
     NamedCall(id): NamedCall,
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
-    give(&daemon, &asker.identity, (&id, StreamName::Stderr), query.as_deref()).await
+    give(&daemon, &asker, (&id, StreamName::Stderr), query.as_deref()).await
 }
 
 async fn give(
     daemon: &Daemon,
-    identity: &Identity,
+    asker: &Asker,
     (id, name): (&CallId, StreamName),
     query: Option<&str>,
 ) -> Response<Body> {
-    match find(daemon, identity, (id, name), query).await {
+    match find(daemon, asker, (id, name), query).await {
         Ok(body) => reply::bytes(body),
         Err(problem) => problem_response(problem),
     }
@@ -56,10 +56,11 @@ async fn give(
 
 async fn find(
     daemon: &Daemon,
-    identity: &Identity,
+    asker: &Asker,
     (id, name): (&CallId, StreamName),
     query: Option<&str>,
 ) -> Result<Body, Problem> {
+    let identity = &asker.identity;
     let follow = Query::parse(query, &["follow"])?.flag("follow")?;
     daemon.ledger()?;
     let Some(output) = output(daemon, identity, id) else {
@@ -71,6 +72,7 @@ async fn find(
         return answers::hold(daemon, identity.who(), kept).await.map(Body::from);
     }
     let follower = output.follow(name).ok_or_else(|| beginning_gone(id, name))?;
+    asker.follows.set(Some(Arc::clone(&output)));
     let (sender, body) = Channel::<Bytes>::new(PIECES);
     drop(tokio::spawn(pass_on(follower, sender)));
     Ok(Body::new(body))

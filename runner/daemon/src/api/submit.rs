@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use toolcell_types::{Problem, RunningCall};
 
 use super::reply::{self, REPLAYED, problem_response};
-use super::request::{self, Asker};
+use super::request::{self, Asker, Query};
 use crate::answers;
 use crate::daemon::{Daemon, fault};
 use crate::decode::RawCall;
@@ -21,11 +21,12 @@ const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-appli
 pub(super) async fn submit(
     State(daemon): State<Arc<Daemon>>,
     asker: Asker,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
     let who = asker.identity.who();
-    match take(Arc::clone(&daemon), asker, headers, body).await {
+    match take(Arc::clone(&daemon), asker, (query, headers), body).await {
         Ok(Reply::Answer(answer)) => match answers::hold(&daemon, who, answer).await {
             Ok(answer) => reply::answer(answer),
             Err(problem) => problem_response(problem),
@@ -40,10 +41,17 @@ pub(super) async fn submit(
     }
 }
 
-async fn take(daemon: Arc<Daemon>, asker: Asker, headers: HeaderMap, body: Body) -> Result<Reply, Problem> {
+async fn take(
+    daemon: Arc<Daemon>,
+    asker: Asker,
+    (query, headers): (Option<String>, HeaderMap),
+    body: Body,
+) -> Result<Reply, Problem> {
     let received = daemon.clock.monotonic();
     let share = daemon.memory.bodies.take(asker.identity.who(), 0).map_err(request::short)?;
     let (body, share) = request::body((&headers, share), body).await?;
+    // After the body, so that its sender hears it.
+    Query::parse(query.as_deref(), &[])?;
     let raw = RawCall { body, share, peer: asker.peer, prefer: request::preferences(&headers), received };
     // In a task of its own: a client that goes away takes only this wait with it.
     let running = tokio::spawn(pipeline::submit(daemon, raw));

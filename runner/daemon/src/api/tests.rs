@@ -137,6 +137,11 @@ async fn whatever_is_refused_is_refused_as_a_problem_and_changes_nothing() {
     };
     let get = |path: &str| Request::get(path).body(Body::empty()).unwrap();
     let post = |body: Body| Request::post("/v1/calls").body(body).unwrap();
+    let coded = |codings: &[&str]| {
+        let post = Request::post("/v1/calls");
+        let post = codings.iter().fold(post, |post, coding| post.header("transfer-encoding", *coding));
+        post.body(Body::from(python("a", "print:x").to_string())).unwrap()
+    };
     let long = Body::from(vec![b' '; toolcell_types::BODY_MAX_BYTES + 1]);
     for (request, status, code) in [
         (get("/"), 404, "NOT_FOUND"),
@@ -149,6 +154,18 @@ async fn whatever_is_refused_is_refused_as_a_problem_and_changes_nothing() {
         (get("/v1/calls?limit=0"), 400, "INVALID_REQUEST"),
         (get("/v1/calls?lim=1"), 400, "INVALID_REQUEST"),
         (get("/v1/tools?x=1"), 400, "INVALID_REQUEST"),
+        (get("/healthz?x"), 400, "INVALID_REQUEST"),
+        (get("/v1/calls/a?x=1"), 400, "INVALID_REQUEST"),
+        (Request::post("/v1/calls/a/cancel?x=1").body(Body::empty()).unwrap(), 400, "INVALID_REQUEST"),
+        (Request::post("/v1/shutdown?x=1").body(Body::empty()).unwrap(), 400, "INVALID_REQUEST"),
+        (
+            Request::post("/v1/calls?x=1").body(Body::from(python("a", "print:x").to_string())).unwrap(),
+            400,
+            "INVALID_REQUEST",
+        ),
+        (coded(&["gzip, chunked"]), 501, "INVALID_REQUEST"),
+        (coded(&["gzip", "chunked"]), 501, "INVALID_REQUEST"),
+        (coded(&["chunked", "chunked"]), 501, "INVALID_REQUEST"),
         (get("/v1/keys?x=1"), 400, "INVALID_REQUEST"),
         (get("/v1/receipts?after=x"), 400, "INVALID_REQUEST"),
         (get("/v1/calls/a%20b"), 400, "INVALID_REQUEST"),

@@ -70,7 +70,8 @@ async fn of_sixty_four_submissions_of_one_call_one_starts() {
     }
     let mismatch = world.submit(CALLER, "a", "print:other").await;
     assert_eq!(mismatch.code(), "KEY_PAYLOAD_MISMATCH");
-    assert_eq!(world.post(CALLER, "/v1/calls/a/cancel", &json!({})).await.status, 202);
+    // 200 if its end was seen before the reply was made.
+    assert!(matches!(world.post(CALLER, "/v1/calls/a/cancel", &json!({})).await.status, 200 | 202));
     assert_eq!(left.pop().unwrap().await.unwrap().answer().verdict, Verdict::Cancelled);
     assert_eq!(world.launches(), 1);
 }
