@@ -14,11 +14,10 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid};
-use toolcell_sys::Child;
 use toolcell_types::plan::{FromLauncher, LaunchFault};
 use toolcell_types::{CellId, ControlId};
 
-use self::opening::Opening;
+use self::opening::{Opening, Stuck};
 use self::source::{OPENING_PARTS, PARTS, Part, Source};
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
@@ -72,7 +71,7 @@ struct Launcher {
     /// Plans whose mounts are being opened, by slot.
     openings: BTreeMap<u32, Opening>,
     /// Children that opened mounts and are not reaped yet.
-    stuck: Vec<Child>,
+    stuck: Vec<Stuck>,
     /// Controls that the operator accepted as unavailable; not the daemon's to say.
     accepted: Vec<ControlId>,
     free: BTreeSet<u32>,
