@@ -88,7 +88,8 @@ impl ClientError {
             }
             Self::Connect { .. } => "look at the path of the socket".to_owned(),
             Self::Transport { .. } | Self::Silent { .. } | Self::Body { .. } => {
-                "look at the daemon's log; a call that was submitted is found by its id with: toolcell calls ID".to_owned()
+                "look at the daemon's log; a call that was submitted is found by its id with: toolcell calls ID"
+                    .to_owned()
             }
             Self::Refused { problem, .. } => problem.remedy.clone(),
             Self::Request { .. } => "use an id of the form [A-Za-z0-9][A-Za-z0-9._-]{0,127}".to_owned(),
