@@ -9,7 +9,7 @@ use toolcell_types::{
 
 #[test]
 fn tools_are_listed_with_schema_limits_and_digest() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let page: ToolsPage = instance.get("/v1/tools").json();
     let names: Vec<&str> = page.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -26,7 +26,7 @@ fn tools_are_listed_with_schema_limits_and_digest() {
 
 #[test]
 fn python_runs_what_it_is_given() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::tool("python", json!({ "code": "print(6*7)" })));
     assert_eq!(serde_json::to_value(&answer.stdout).unwrap(), "42\n");
@@ -36,7 +36,7 @@ fn python_runs_what_it_is_given() {
 
 #[test]
 fn calls_are_listed_newest_first() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let requests = [Request::shell("true"), Request::shell("false"), Request::tool("python", json!({ "code": "1" }))];
     for request in &requests {
@@ -54,7 +54,7 @@ fn calls_are_listed_newest_first() {
 
 #[test]
 fn receipts_are_paged_without_gaps() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     for _ in 0..3 {
         drop(instance.call(&Request::exec(&["true"])));
@@ -72,7 +72,7 @@ fn receipts_are_paged_without_gaps() {
 
 #[test]
 fn the_key_s_id_is_the_digest_of_the_key() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     use sha2::Digest as _;
     let instance = Instance::start();
     let page: KeysPage = instance.get("/v1/keys").json();
@@ -87,7 +87,7 @@ fn the_key_s_id_is_the_digest_of_the_key() {
 
 #[test]
 fn an_asynchronous_call_is_accepted_and_found_by_its_id() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::program("waits", &[]);
     let running = Running::until_up(&instance, &request);
@@ -103,7 +103,7 @@ fn an_asynchronous_call_is_accepted_and_found_by_its_id() {
 
 #[test]
 fn a_follower_gets_every_byte_in_order_while_it_is_written() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let line = "import sys\nfor n in range(200000): sys.stdout.write('%07d\\n' % n)\nsys.stderr.write('end')";
     let request = Request::exec(&["python3", "-c", line]);
@@ -128,7 +128,7 @@ fn a_follower_gets_every_byte_in_order_while_it_is_written() {
 
 #[test]
 fn a_follower_sees_output_before_the_end_and_a_gone_one_holds_nothing_up() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let running = Running::until_up(&instance, &Request::shell("echo up; sleep 0.2; seq 100000; echo done"));
     let gone = running.follow("stdout");
@@ -144,7 +144,7 @@ fn a_follower_sees_output_before_the_end_and_a_gone_one_holds_nothing_up() {
 
 #[test]
 fn a_follower_that_does_not_read_stalls_the_program_and_the_wall_limit_ends_it() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::program("floods", &["0"]).limits(json!({ "wall_ms": 1500 }));
     let headers = [("Prefer", "respond-async, follow")];
@@ -164,7 +164,7 @@ fn a_follower_that_does_not_read_stalls_the_program_and_the_wall_limit_ends_it()
 
 #[test]
 fn outputs_of_calls_side_by_side_do_not_mix() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     std::thread::scope(|scope| {
         for n in 0..12 {
@@ -181,7 +181,7 @@ fn outputs_of_calls_side_by_side_do_not_mix() {
 
 #[test]
 fn cut_output_is_cut_between_characters() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let line = "import sys; sys.stdout.buffer.write('é€😀'.encode() * 1000)";
     for keep in 100..110 {
@@ -196,7 +196,7 @@ fn cut_output_is_cut_between_characters() {
 
 #[test]
 fn output_that_is_no_utf_8_travels_as_base64() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::shell("printf 'a\\377\\000b'");
     let answer = instance.call(&request);
@@ -208,7 +208,7 @@ fn output_that_is_no_utf_8_travels_as_base64() {
 
 #[test]
 fn what_is_not_there_is_not_found() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     for path in ["/", "/v1", "/v1/calls/none", "/v1/calls/none/stdout", "/v1/calls/none/stdin", "/v2/calls", "/metrics"]
     {
@@ -221,7 +221,7 @@ fn what_is_not_there_is_not_found() {
 
 #[test]
 fn one_connection_serves_many_requests_and_a_broken_one_harms_no_other() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut connection = instance.connect();
     for _ in 0..5 {
@@ -237,7 +237,7 @@ fn one_connection_serves_many_requests_and_a_broken_one_harms_no_other() {
 
 #[test]
 fn too_many_calls_at_once_are_told_to_come_back() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut accepted = Vec::new();
     let full = loop {
@@ -263,7 +263,7 @@ fn too_many_calls_at_once_are_told_to_come_back() {
 
 #[test]
 fn health_tells_what_runs() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let health = instance.health();
     assert_eq!((health.status.as_str(), health.live_calls), ("ok", 0));

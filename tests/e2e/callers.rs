@@ -59,7 +59,7 @@ fn submit(instance: &Instance, request: &Request) -> (u16, Value) {
 
 #[test]
 fn a_caller_sees_his_tools_and_only_his_calls() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = instance();
     let own = instance.call(&Request::tool("secret", json!({})));
     assert_eq!(own.verdict, Verdict::Exited { exit_code: 0 }, "the operator may");
@@ -91,7 +91,7 @@ fn a_caller_sees_his_tools_and_only_his_calls() {
 
 #[test]
 fn the_same_id_of_two_tenants_names_two_calls() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = instance();
     let request = Request::tool("show", json!({})).mount("/usr/share", "/data");
     let own = instance.post(&request);
@@ -103,7 +103,7 @@ fn the_same_id_of_two_tenants_names_two_calls() {
 
 #[test]
 fn a_mount_that_the_caller_may_not_read_is_refused_and_no_privilege() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = instance();
     let secret = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(secret.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -126,7 +126,7 @@ fn a_mount_that_the_caller_may_not_read_is_refused_and_no_privilege() {
 
 #[test]
 fn a_socket_for_the_operator_alone_lets_nobody_else_in() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = Instance::start();
     let mode = std::fs::metadata(instance.socket()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -142,7 +142,7 @@ fn a_socket_for_the_operator_alone_lets_nobody_else_in() {
 
 #[test]
 fn the_receipt_names_the_caller_by_credential() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     use base64::Engine as _;
     let instance = instance();
     let request = Request::tool("show", json!({})).mount("/usr/share", "/data").with("labels", json!({ "uid": "0" }));
@@ -156,7 +156,7 @@ fn the_receipt_names_the_caller_by_credential() {
 
 #[test]
 fn only_the_operator_reads_the_whole_log() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = instance();
     drop(instance.call(&Request::tool("secret", json!({}))));
     let (status, page) = ask(&instance, "GET", "/v1/receipts", b"");

@@ -20,7 +20,7 @@ fn programs() -> String {
 
 #[test]
 fn exit_codes_are_those_of_the_table() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let ro = programs();
     let own = |name: &str| program_inside(name);
@@ -54,7 +54,7 @@ fn exit_codes_are_those_of_the_table() {
 
 #[test]
 fn wrong_command_lines_are_said_so_and_start_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     for (words, names) in [
         (vec!["--timeout", "0", "--", "true"], "timeout"),
@@ -80,7 +80,7 @@ fn wrong_command_lines_are_said_so_and_start_nothing() {
 
 #[test]
 fn output_comes_as_it_is_written_and_ctrl_c_cancels() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut live =
         Live::start(&mut instance.cli(&["run", "--ro", &programs(), "--", &program_inside("waits"), "deaf"]));
@@ -98,7 +98,7 @@ fn output_comes_as_it_is_written_and_ctrl_c_cancels() {
 
 #[test]
 fn a_closed_standard_output_cancels_the_program() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("bash"));
+    needs!(Need::Root, Need::Tool("bash"));
     let instance = Instance::start();
     let line = instance.cli(&["run", "--ro", &programs(), "--timeout", "50s", "--"]);
     let mut words: Vec<String> = vec![line.get_program().to_string_lossy().into_owned()];
@@ -115,7 +115,7 @@ fn a_closed_standard_output_cancels_the_program() {
 
 #[test]
 fn both_streams_come_to_where_they_belong() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let finished = cell(&instance, &["--", "sh", "-c", "seq 50000; echo talk >&2; exit 4"]);
     let expected: String = (1..=50_000).map(|n| format!("{n}\n")).collect();
@@ -129,7 +129,7 @@ fn both_streams_come_to_where_they_belong() {
 
 #[test]
 fn json_is_exactly_one_object_the_stored_answer() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let finished = cell(&instance, &["--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]).expect_code(3);
     let answer: Answer = serde_json::from_value(finished.json()).unwrap();
@@ -144,7 +144,7 @@ fn json_is_exactly_one_object_the_stored_answer() {
 
 #[test]
 fn standard_input_is_a_file_ours_or_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "b\na\n").unwrap();
@@ -160,7 +160,7 @@ fn standard_input_is_a_file_ours_or_nothing() {
 
 #[test]
 fn variables_directory_and_mounts_are_as_asked() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "content\n").unwrap();
@@ -181,7 +181,7 @@ fn variables_directory_and_mounts_are_as_asked() {
 
 #[test]
 fn limits_are_what_was_typed() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let words = [
         "--json",
@@ -225,7 +225,7 @@ fn limits_are_what_was_typed() {
 
 #[test]
 fn a_named_call_is_run_once() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let words = ["--call-id", "mine", "--", "cat", "/proc/sys/kernel/random/uuid"];
     let first = cell(&instance, &words).expect_code(0);
@@ -237,7 +237,7 @@ fn a_named_call_is_run_once() {
 
 #[test]
 fn tools_calls_receipts_keys_and_cancel_show_the_instance() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let ask = |words: &[&str]| run(&mut instance.cli(words));
     let called = ask(&["call", "python", "{\"code\":\"print(6*7)\"}"]).expect_code(0);
@@ -275,7 +275,7 @@ fn tools_calls_receipts_keys_and_cancel_show_the_instance() {
 
 #[test]
 fn every_command_has_a_help_that_a_newcomer_can_work_from() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let top = run(&mut toolcell(&["--help"])).expect_code(0).text();
     for name in ["run", "serve", "call", "tools", "calls", "cancel", "receipts", "keys", "verify"] {
         assert!(top.contains(&format!("  {name} ")), "{name} in {top}");
@@ -293,7 +293,7 @@ fn every_command_has_a_help_that_a_newcomer_can_work_from() {
 
 #[test]
 fn the_request_file_is_exactly_what_the_receipt_is_about() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("request.json").to_string_lossy().into_owned();

@@ -1,5 +1,7 @@
 //! `kill -9` of each of our processes, and the next start.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 use toolcell_tests::{Home, Instance, Need, Process, Request, Running, eventually, needs};
 use toolcell_types::{Answer, CallState, Effect, ErrorCode, Verdict};
@@ -25,8 +27,7 @@ fn crash_mid_call(part: impl Fn(&Instance) -> Process) -> (Home, Running, String
 fn next_start_settles(home: Home, running: &Running, name: &str, request: &Request) {
     let instance = home.start();
     assert_eq!(instance.name(), name, "the instance keeps its name");
-    let left: Vec<String> = instance_groups(&instance);
-    assert_eq!(left, Vec::<String>::new(), "cgroups of the dead are removed");
+    assert_eq!(instance.cell_groups(), Vec::<PathBuf>::new(), "cgroups of the dead are removed");
     let answer: Answer = running.answer();
     assert_eq!(answer.verdict, Verdict::Lost);
     assert_eq!((answer.state, answer.effect, answer.is_error), (CallState::Failed, Effect::None, true));
@@ -37,15 +38,9 @@ fn next_start_settles(home: Home, running: &Running, name: &str, request: &Reque
     assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
 }
 
-fn instance_groups(instance: &Instance) -> Vec<String> {
-    let dir = instance.cgroup_dir("memory");
-    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
-    entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.path().to_string_lossy().into_owned()).collect()
-}
-
 #[test]
 fn a_killed_daemon_leaves_nothing_and_the_call_is_lost() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (home, running, name, request) = crash_mid_call(Instance::daemon);
     // The launcher outlives it, and cleans up.
     home.remains(Some(&name)).vanish();
@@ -54,7 +49,7 @@ fn a_killed_daemon_leaves_nothing_and_the_call_is_lost() {
 
 #[test]
 fn a_killed_signer_leaves_nothing_and_the_call_is_lost() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (home, running, name, request) = crash_mid_call(Instance::signer);
     // The launcher outlives it, and cleans up.
     home.remains(Some(&name)).vanish();
@@ -63,14 +58,14 @@ fn a_killed_signer_leaves_nothing_and_the_call_is_lost() {
 
 #[test]
 fn a_killed_launcher_leaves_no_process_and_the_next_start_sweeps_the_rest() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (home, running, name, request) = crash_mid_call(Instance::launcher);
     next_start_settles(home, &running, &name, &request);
 }
 
 #[test]
 fn an_intent_is_durable_before_the_program_runs() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (home, running, _name, _request) = crash_mid_call(Instance::daemon);
     let instance = home.start();
     let entries = instance.receipts();
@@ -83,7 +78,7 @@ fn an_intent_is_durable_before_the_program_runs() {
 
 #[test]
 fn kills_at_any_moment_leave_a_log_that_starts_again() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let mut instance = Instance::start();
     let mut known = 0;
     for round in 0_u32..12 {
@@ -129,7 +124,7 @@ fn kills_at_any_moment_leave_a_log_that_starts_again() {
 
 #[test]
 fn a_term_right_after_the_start_ends_clean() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let mut home = Instance::start().stop();
     for _ in 0..5 {
         home = home.start_and_stop_at_once();
@@ -138,7 +133,7 @@ fn a_term_right_after_the_start_ends_clean() {
 
 #[test]
 fn a_state_directory_in_use_is_refused_and_stays_untouched() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let state = instance.home().state().to_string_lossy().into_owned();
     let other = instance.home().dir().join("other").to_string_lossy().into_owned();
@@ -150,7 +145,7 @@ fn a_state_directory_in_use_is_refused_and_stays_untouched() {
 
 #[test]
 fn a_log_that_was_cut_or_changed_is_refused_at_start() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("python3"));
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = Instance::start();
     assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
     let home = instance.stop();

@@ -79,6 +79,10 @@ const ACTS: &[(&str, Rule)] = &[
     ("connect_abstract", Denied(&[ECONNREFUSED, EPERM])),
     ("connect_path", Denied(&[ENOENT, EACCES])),
     ("connect_to_self", Allowed),
+    ("connect_mounted", Denied(&[ENOENT, EACCES])),
+    ("send_to_mounted", Denied(&[ENOENT, EACCES])),
+    ("pair_of_sockets", Allowed),
+    ("attach_filter", Denied(&[EPERM])),
     ("signal_host", Denied(&[ESRCH])),
     ("signal_init", Denied(&[EPERM])),
     ("trace_init", Denied(&[EPERM, ENOSYS])),
@@ -102,6 +106,13 @@ const ACTS: &[(&str, Rule)] = &[
     ("kernel_log", Denied(&[EPERM, ENOSYS])),
     ("watch_everything", DeniedWhereThereIs(&[EPERM, ENOSYS])),
     ("ports", DeniedWhereThereIs(&[EPERM, ENOSYS])),
+    ("install_filter", Denied(&[EPERM])),
+    ("huge_pages", Denied(&[EPERM])),
+    ("watch_files", Denied(&[EPERM])),
+    ("take_lease", Denied(&[EPERM])),
+    ("lock_file", Allowed),
+    ("set_core_limit", Denied(&[EPERM])),
+    ("lower_stack_limit", Allowed),
     ("other_personality", Denied(&[EPERM, ENOSYS])),
     ("become_root", Denied(&[EPERM, EINVAL])),
     ("become_root_group", Denied(&[EPERM, EINVAL])),
@@ -123,30 +134,62 @@ fn stdout(answer: &Answer) -> String {
     serde_json::to_value(&answer.stdout).unwrap().as_str().unwrap().to_owned()
 }
 
-#[test]
-fn every_denied_act_fails_inside_and_gets_through_outside() {
-    needs!(Need::RootOnCgroupV1);
-    let instance = Instance::start();
-    let dir = tempfile::tempdir().unwrap();
-    let socket = dir.path().join("socket");
-    let file = dir.path().join("secret");
-    std::fs::write(&file, "x").unwrap();
-    let path_listener = UnixListener::bind(&socket).unwrap();
-    let name = format!("toolcell-escapes-{}", std::process::id());
-    let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name);
-    let abstract_listener = UnixListener::bind_addr(&address.unwrap()).unwrap();
+/// Acts that another rule holds for in a cell with mounts: there no socket leads out, not even to a file in a mount.
+const WITH_MOUNTS: &[(&str, Rule)] = &[
+    ("connect_abstract", Denied(&[EPERM])),
+    ("connect_path", Denied(&[EPERM])),
+    ("connect_to_self", Denied(&[EPERM])),
+    ("connect_mounted", Denied(&[EPERM])),
+    ("send_to_mounted", Denied(&[EPERM])),
+];
 
-    let ours = std::process::id().to_string();
-    let (socket, file) = (socket.to_string_lossy().into_owned(), file.to_string_lossy().into_owned());
-    let inside_args = ["/tmp", &ours, &name, &socket, &file, "1"];
-    let inside = results(&stdout(&instance.call(&Request::program("probe", &inside_args))));
-    let work = dir.path().to_string_lossy().into_owned();
-    let outside = run(command(program_on_host("probe")).args([&work, &ours, &name, &socket, &file, &ours]));
-    let outside = results(&outside.expect_code(0).text());
-    drop((path_listener, abstract_listener));
+/// What listens on the host while a probe runs, and where a probe works.
+struct Host {
+    dir: tempfile::TempDir,
+    name: String,
+    _listeners: [UnixListener; 2],
+}
 
+impl Host {
+    fn new() -> Self {
+        use std::os::linux::net::SocketAddrExt as _;
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(dir.path().join("secret"), "x").unwrap();
+        let by_path = UnixListener::bind(dir.path().join("socket")).unwrap();
+        std::fs::set_permissions(dir.path().join("socket"), std::fs::Permissions::from_mode(0o666)).unwrap();
+        let name = format!("toolcell-escapes-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let by_name = UnixListener::bind_addr(&address).unwrap();
+        Self { dir, name, _listeners: [by_path, by_name] }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_string_lossy().into_owned()
+    }
+
+    fn directory(&self) -> String {
+        self.dir.path().to_string_lossy().into_owned()
+    }
+
+    /// The probe's arguments: where it works, whom it takes for the init, and the socket that a mount shows.
+    fn arguments(&self, work: &str, init: u32, mounted: &str) -> Vec<String> {
+        let ours = std::process::id().to_string();
+        let (socket, secret) = (self.path("socket"), self.path("secret"));
+        vec![work.to_owned(), ours, self.name.clone(), socket, secret, init.to_string(), mounted.to_owned()]
+    }
+
+    fn outside(&self) -> BTreeMap<String, String> {
+        let arguments = self.arguments(&self.directory(), std::process::id(), &self.path("socket"));
+        results(&run(command(program_on_host("probe")).args(arguments)).expect_code(0).text())
+    }
+}
+
+fn compare(rules: &[(&str, &Rule)], inside: &BTreeMap<String, String>, outside: &BTreeMap<String, String>) {
     let mut wrong = Vec::new();
-    for (act, rule) in ACTS {
+    for (act, rule) in rules {
         let (inside, outside) = (inside.get(*act).map(String::as_str), outside.get(*act).map(String::as_str));
         let fine = match rule {
             Allowed => inside == Some("ok") && outside == Some("ok"),
@@ -158,7 +201,33 @@ fn every_denied_act_fails_inside_and_gets_through_outside() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(inside.len(), ACTS.len(), "every act has a rule");
+    assert_eq!(inside.len(), rules.len(), "every act has a rule");
+}
+
+#[test]
+fn every_denied_act_fails_inside_and_gets_through_outside() {
+    needs!(Need::Root);
+    let (instance, host) = (Instance::start(), Host::new());
+    let arguments = host.arguments("/tmp", 1, "/data/socket");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let inside = results(&stdout(&instance.call(&Request::carried("probe", &arguments))));
+    let rules: Vec<(&str, &Rule)> = ACTS.iter().map(|(act, rule)| (*act, rule)).collect();
+    compare(&rules, &inside, &host.outside());
+}
+
+#[test]
+fn in_a_cell_with_mounts_no_socket_file_of_the_host_can_be_reached_either() {
+    needs!(Need::Root);
+    let (instance, host) = (Instance::start(), Host::new());
+    let arguments = host.arguments("/tmp", 1, "/data/socket");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let request = Request::program("probe", &arguments).mount(&host.directory(), "/data");
+    let inside = results(&stdout(&instance.call(&request)));
+    let other = |act: &str| WITH_MOUNTS.iter().find(|(name, _)| *name == act).map(|(_, rule)| rule);
+    let rules: Vec<(&str, &Rule)> = ACTS.iter().map(|(act, rule)| (*act, other(act).unwrap_or(rule))).collect();
+    compare(&rules, &inside, &host.outside());
+    let listed = Request::exec(&["ls", "/data"]).mount(&host.directory(), "/data");
+    assert_eq!(stdout(&instance.call(&listed)), "secret\nsocket\n", "the control: the file itself is there");
 }
 
 /// Outside, the act works, or it fails for its arguments and not for want of permission.
@@ -168,7 +237,7 @@ fn gets_through(outside: Option<&str>, inside: Option<&str>) -> bool {
 
 #[test]
 fn a_set_uid_program_gains_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -184,7 +253,7 @@ fn a_set_uid_program_gains_nothing() {
 
 #[test]
 fn our_own_files_and_sockets_are_not_there() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let home = instance.home();
     let places = [
@@ -213,34 +282,34 @@ fn our_own_files_and_sockets_are_not_there() {
 
 #[test]
 fn no_process_outside_is_visible() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let other = toolcell_tests::Running::until_up(&instance, &Request::program("waits", &[]));
     let seen = stdout(&instance.call(&Request::shell("cd /proc; echo [0-9]*")));
     let ids: Vec<u32> = seen.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    assert!(ids.len() <= 3 && ids.iter().all(|id| *id <= 4), "init and the shell: {seen}");
-    assert!(ids.contains(&1), "the control: its own are: {seen}");
+    assert!(ids.len() <= 2 && ids.iter().all(|id| *id <= 4), "the shell alone, and not even the init: {seen}");
+    assert!(ids.contains(&2), "the control: its own is: {seen}");
     assert_eq!(other.cancel().status() / 100, 2);
     assert_eq!(other.answer().verdict, Verdict::Cancelled);
 }
 
 #[test]
 fn nothing_survives_into_the_next_call() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
-    let traces = stdout(&instance.call(&Request::program("leaves_traces", &["write"])));
+    let traces = stdout(&instance.call(&Request::carried("leaves_traces", &["write"])));
     let found: Vec<&str> = traces.lines().collect();
     for trace in ["tmp", "shm", "sysv", "abstract"] {
         assert!(found.contains(&trace), "the control: the call sees its own: {traces}");
     }
-    assert_eq!(stdout(&instance.call(&Request::program("leaves_traces", &["look"]))), "");
+    assert_eq!(stdout(&instance.call(&Request::carried("leaves_traces", &["look"]))), "");
     let outside = run(command(program_on_host("leaves_traces")).arg("look")).expect_code(0);
     assert_eq!(outside.text(), "", "nor on the host");
 }
 
 #[test]
 fn only_three_descriptors_come_in() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     // `ls` opens the directory itself, as the next free number.
     let seen = stdout(&instance.call(&Request::exec(&["ls", "/proc/self/fd"])));
@@ -253,7 +322,7 @@ fn only_three_descriptors_come_in() {
 
 #[test]
 fn stray_descriptors_of_whoever_started_serve_do_not_come_in() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let dir = tempfile::tempdir().unwrap();
     let script = format!("exec 7</etc/shadow 8<{0} 9>{0}/left; exec \"$0\" \"$@\"", dir.path().display());
     let instance = toolcell_tests::Setup::default().wrapped(&["/bin/sh", "-c", &script]).start();
@@ -269,7 +338,7 @@ fn stray_descriptors_of_whoever_started_serve_do_not_come_in() {
 
 #[test]
 fn the_environment_is_made_from_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = toolcell_tests::Setup::default().env("LD_PRELOAD", "").env("SECRET", "x").start();
     let lines = |request: &Request| {
         let mut lines: Vec<String> = stdout(&instance.call(request)).lines().map(str::to_owned).collect();
@@ -285,7 +354,7 @@ fn the_environment_is_made_from_nothing() {
 
 #[test]
 fn the_network_has_no_interface_up() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let routes = stdout(&instance.call(&Request::exec(&["cat", "/proc/net/route"])));
     assert!(routes.lines().count() <= 1, "no more than the head of the table: {routes}");
@@ -296,7 +365,7 @@ fn the_network_has_no_interface_up() {
 
 #[test]
 fn two_cells_at_once_have_different_ids_and_cannot_see_each_other() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let running = |_n| toolcell_tests::Running::until_up(&instance, &Request::program("waits", &[]));
     let calls = [running(1), running(2)];
@@ -315,7 +384,7 @@ fn two_cells_at_once_have_different_ids_and_cannot_see_each_other() {
 
 #[test]
 fn a_relative_program_is_looked_up_inside_only() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let inside = program_inside("who");
     let found = Request::program("who", &[]);

@@ -3,7 +3,7 @@
 use toolcell_tests::{FreshMachine, Live, Need, Setup, needs, run, workspace_root};
 use toolcell_types::Health;
 
-const MACHINE: [Need; 3] = [Need::RootOnCgroupV1, Need::Tool("nsenter"), Need::Tool("unshare")];
+const MACHINE: [Need; 3] = [Need::Root, Need::Tool("nsenter"), Need::Tool("unshare")];
 
 fn health(machine: &FreshMachine) -> Health {
     machine.connect().expect("a daemon listens").ask("GET", "/healthz", &[], b"").expect("it answers").json()
@@ -114,7 +114,7 @@ fn receipts_of_the_default_state_verify_without_a_key() {
 
 #[test]
 fn a_daemon_that_ends_when_idle_ends_and_leaves_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Setup::default().flags(&["--idle-exit", "1"]).start();
     assert!(instance.health().ends_when_idle);
     instance.wait_for_its_own_end();

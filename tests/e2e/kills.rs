@@ -30,7 +30,7 @@ impl Holdings {
         for part in &parts {
             mounts.extend(mount_lines(&part.pid.to_string()));
         }
-        let group = format!("/toolcell/{}", instance.name());
+        let group = format!("/{}", instance.name());
         let ids: Vec<u32> = parts.iter().map(|part| part.pid).collect();
         let ours = |process: &Process| {
             ids.contains(&process.pid) || ids.contains(&process.parent) || process.cgroups.contains(&group)
@@ -74,15 +74,7 @@ impl Holdings {
 }
 
 fn groups(instance: &Instance) -> Vec<String> {
-    let mut found = Vec::new();
-    for root in toolcell_tests::cgroup_roots() {
-        let dir = root.path.join("toolcell").join(instance.name());
-        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
-        let dirs = entries.filter_map(Result::ok).filter(|entry| entry.path().is_dir());
-        found.extend(dirs.map(|entry| entry.path().to_string_lossy().into_owned()));
-    }
-    found.sort();
-    found
+    instance.cell_groups().into_iter().map(|dir| dir.display().to_string()).collect()
 }
 
 /// Files in places that all share, which belong to one of the instance's users or carry its name.
@@ -119,7 +111,7 @@ fn ends_clean(instance: &Instance, request: &Request) -> Answer {
 
 #[test]
 fn a_program_that_ignores_every_signal_ends_at_the_wall_limit() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let answer = ends_clean(&instance, &Request::program("waits", &["deaf"]).limits(json!({ "wall_ms": 200 })));
     assert_eq!(answer.verdict, Verdict::WallLimit);
@@ -128,7 +120,7 @@ fn a_program_that_ignores_every_signal_ends_at_the_wall_limit() {
 
 #[test]
 fn children_left_behind_die_with_the_main_process() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     for what in ["daemon", "stdout", "stopped", "chain"] {
         let answer = ends_clean(&instance, &Request::program("leaves_children", &[what]));
@@ -142,7 +134,7 @@ fn children_left_behind_die_with_the_main_process() {
 
 #[test]
 fn children_left_behind_die_at_the_wall_limit_and_on_cancel() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     for what in ["daemon", "stdout", "stopped", "chain"] {
         let request = Request::program("leaves_children", &[what, "stay"]);
@@ -162,7 +154,7 @@ fn children_left_behind_die_at_the_wall_limit_and_on_cancel() {
 
 #[test]
 fn a_program_that_stops_itself_ends_at_the_wall_limit() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let answer = ends_clean(&instance, &Request::program("dies", &["19"]).limits(json!({ "wall_ms": 300 })));
     assert_eq!(answer.verdict, Verdict::WallLimit);
@@ -171,7 +163,7 @@ fn a_program_that_stops_itself_ends_at_the_wall_limit() {
 
 #[test]
 fn a_fork_bomb_ends_at_its_limits_and_the_daemon_serves_on() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let bomb = Request::program("fork_bomb", &["stay"]).limits(json!({ "wall_ms": 1500, "pids": 64 }));
     let running = Running::submit(&instance, &bomb);
@@ -184,7 +176,7 @@ fn a_fork_bomb_ends_at_its_limits_and_the_daemon_serves_on() {
 
 #[test]
 fn a_memory_hog_dies_and_nobody_else() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let neighbour = Running::until_up(&instance, &Request::program("waits", &[]));
     let hog = Request::program("memory_hog", &["main"]).limits(json!({ "memory_bytes": 16 * MIB }));
@@ -197,7 +189,7 @@ fn a_memory_hog_dies_and_nobody_else() {
 
 #[test]
 fn standard_input_that_nobody_reads_holds_nothing_up() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let input = "i".repeat(3 << 20);
     let unread = Request::shell("echo done").with("stdin", json!(input));
@@ -211,7 +203,7 @@ fn standard_input_that_nobody_reads_holds_nothing_up() {
 
 #[test]
 fn a_hundred_megabytes_without_a_newline_leave_the_daemon_s_memory_flat() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let peak = |instance: &Instance| -> u64 {
         let text = status_field(instance.daemon().pid, "VmHWM").unwrap();
@@ -245,11 +237,11 @@ fn sha256_of_x(size: u64) -> String {
 
 #[test]
 fn timers_fire_while_the_daemon_is_stopped() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let daemon = Pid::from_raw(i32::try_from(instance.daemon().pid).unwrap());
     for (program, limits, verdict) in [
-        (Request::program("waits", &["deaf"]), json!({ "wall_ms": 1000 }), Verdict::WallLimit),
+        (Request::program("waits", &["deaf"]), json!({ "wall_ms": 3000 }), Verdict::WallLimit),
         (
             Request::shell("echo up; while :; do :; done"),
             json!({ "cpu_ms": 1500, "wall_ms": 60_000 }),
@@ -270,7 +262,7 @@ fn timers_fire_while_the_daemon_is_stopped() {
 
 #[test]
 fn a_killed_init_takes_its_cell_along_and_the_instance_serves_on() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let running = Running::until_up(&instance, &Request::program("waits", &["deaf"]));
     let tool = running.process("waits");
@@ -285,7 +277,7 @@ fn a_killed_init_takes_its_cell_along_and_the_instance_serves_on() {
 
 #[test]
 fn thirty_calls_side_by_side_leave_nothing() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let (instance, before) = settled();
     let kinds = [
         Request::program("leaves_children", &["daemon"]),

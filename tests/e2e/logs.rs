@@ -10,7 +10,7 @@ fn marker(what: &str) -> String {
 
 #[test]
 fn no_argument_value_and_no_output_stands_in_the_log_at_any_level() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Setup::default().env("RUST_LOG", "trace").start();
     let request = Request::shell(&format!("echo {}out; echo {}err >&2; exit 9", marker("a"), marker("a")))
         .with("env", json!({ "SECRET": marker("e") }))
@@ -32,7 +32,7 @@ fn no_argument_value_and_no_output_stands_in_the_log_at_any_level() {
 
 #[test]
 fn json_logs_are_one_object_a_line_with_a_level_and_a_time() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     drop(instance.call(&Request::exec(&["true"])));
     let log = instance.log();
@@ -45,7 +45,7 @@ fn json_logs_are_one_object_a_line_with_a_level_and_a_time() {
 
 #[test]
 fn control_characters_of_a_request_do_not_reach_the_log_raw() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Setup::default().env("RUST_LOG", "trace").start();
     let request = Request::tool("no\u{1b}[31msuch\ntool", json!({}));
     assert!(instance.post(&request).status() >= 400);

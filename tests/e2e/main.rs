@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod callers;
 #[cfg(test)]
 mod command_line;
@@ -19,6 +21,8 @@ mod deaths;
 mod escapes;
 #[cfg(test)]
 mod first_call;
+#[cfg(test)]
+mod groups;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
@@ -34,4 +38,8 @@ mod refused_starts;
 #[cfg(test)]
 mod replays;
 #[cfg(test)]
+mod unified;
+#[cfg(test)]
 mod verdicts;
+#[cfg(test)]
+mod vm;

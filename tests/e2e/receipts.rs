@@ -65,7 +65,7 @@ fn payload_of(envelope: &Envelope) -> Value {
 
 #[test]
 fn a_receipt_verifies_with_toolcell_securesystemslib_and_openssl() {
-    needs!(Need::RootOnCgroupV1, Need::PythonVerifiers, Need::Tool("openssl"), Need::Tool("jq"));
+    needs!(Need::Root, Need::PythonVerifiers, Need::Tool("openssl"), Need::Tool("jq"));
     let instance = Instance::start();
     let evidence = Evidence::gather(&instance, &["sh", "-c", "echo out; exit 3"], 3);
     let finished = evidence.verify(&evidence.receipt).expect_code(0);
@@ -78,7 +78,7 @@ fn a_receipt_verifies_with_toolcell_securesystemslib_and_openssl() {
 
 #[test]
 fn any_changed_byte_of_payload_type_or_signature_fails_everywhere() {
-    needs!(Need::RootOnCgroupV1, Need::PythonVerifiers, Need::Tool("openssl"), Need::Tool("jq"));
+    needs!(Need::Root, Need::PythonVerifiers, Need::Tool("openssl"), Need::Tool("jq"));
     let instance = Instance::start();
     let evidence = Evidence::gather(&instance, &["true"], 0);
     let flips = evidence.python(&["--flip", text(&evidence.key), text(&evidence.receipt)]).expect_code(0);
@@ -125,7 +125,7 @@ fn flipped(bytes: &[u8], at: usize) -> String {
 
 #[test]
 fn verify_says_what_failed() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("openssl"));
+    needs!(Need::Root, Need::Tool("openssl"));
     let instance = Instance::start();
     let evidence = Evidence::gather(&instance, &["true"], 0);
     let other = Evidence::gather(&instance, &["false"], 1);
@@ -162,7 +162,7 @@ fn verify_says_what_failed() {
 
 #[test]
 fn verify_without_a_key_takes_the_state_s_own_and_says_so() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let evidence = Evidence::gather(&instance, &["true"], 0);
     let state = instance.home().state();
@@ -176,7 +176,7 @@ fn verify_without_a_key_takes_the_state_s_own_and_says_so() {
 
 #[test]
 fn the_subject_is_the_digest_of_the_request_and_the_request_can_be_made_beforehand() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::shell("true").with("labels", json!({ "b": "2", "a": "1" }));
     // RFC 8785 of these members: sorted by name, no blanks; all texts here are plain ASCII.
@@ -203,7 +203,7 @@ fn sorted(value: &Value) -> Value {
 
 #[test]
 fn the_log_is_one_chain_from_the_key_to_the_last_outcome() {
-    needs!(Need::RootOnCgroupV1, Need::PythonVerifiers);
+    needs!(Need::Root, Need::PythonVerifiers);
     let instance = Instance::start();
     for line in ["true", "exit 1", "echo x"] {
         drop(instance.call(&Request::shell(line)));
@@ -245,7 +245,7 @@ fn the_log_is_one_chain_from_the_key_to_the_last_outcome() {
 
 #[test]
 fn an_accepted_call_carries_its_signed_intent() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let running = Running::until_up(&instance, &Request::program("waits", &[]));
     let statement = payload_of(&running.accepted.intent);
@@ -259,7 +259,7 @@ fn an_accepted_call_carries_its_signed_intent() {
 
 #[test]
 fn the_answer_is_what_the_receipt_says() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::shell("echo hello; exit 2"));
     let predicate = &payload_of(&answer.receipt)["predicate"];
@@ -288,7 +288,7 @@ fn the_answer_is_what_the_receipt_says() {
 
 #[test]
 fn a_lost_key_or_another_owner_of_it_is_refused() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let instance = Instance::start();
     let signer_uid = instance.signer().uid;

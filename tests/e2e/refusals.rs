@@ -45,7 +45,7 @@ fn python(args: Value) -> Request {
 
 #[test]
 fn arguments_that_do_not_fit_the_schema() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut quiet = Quiet::on(&instance);
     let code = ErrorCode::InvalidArguments;
@@ -63,7 +63,7 @@ fn arguments_that_do_not_fit_the_schema() {
 
 #[test]
 fn tools_that_do_not_exist() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut quiet = Quiet::on(&instance);
     for name in ["nothing", "Python", "", "python "] {
@@ -73,7 +73,7 @@ fn tools_that_do_not_exist() {
 
 #[test]
 fn members_that_are_unknown_or_not_in_this_version() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut quiet = Quiet::on(&instance);
     let good = Request::exec(&["true"]);
@@ -99,7 +99,7 @@ fn members_that_are_unknown_or_not_in_this_version() {
 
 #[test]
 fn values_outside_the_bounds() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut quiet = Quiet::on(&instance);
     let good = Request::exec(&["true"]);
@@ -123,7 +123,7 @@ fn values_outside_the_bounds() {
 
 #[test]
 fn limits_beyond_what_the_policy_allows() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut quiet = Quiet::on(&instance);
     let code = ErrorCode::PermissionDenied;
@@ -136,7 +136,7 @@ fn limits_beyond_what_the_policy_allows() {
 
 #[test]
 fn bytes_that_are_no_strict_json() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let entries = instance.receipts().len();
     let mut cells = CellWatch::on(&instance);
@@ -164,7 +164,7 @@ fn bytes_that_are_no_strict_json() {
 
 #[test]
 fn a_body_of_more_than_four_mebibytes() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut quiet = Quiet::on(&instance);
     let request = |size: usize| Request::shell("wc -c").with("stdin", json!("x".repeat(size)));
@@ -180,7 +180,7 @@ fn a_body_of_more_than_four_mebibytes() {
 
 #[test]
 fn mounts_of_our_own_places_and_of_the_kernel_s() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let state = instance.home().state().to_string_lossy().into_owned();
     let dir = instance.home().dir().to_string_lossy().into_owned();
@@ -233,7 +233,7 @@ fn refused_mount(response: &Response, path: &str) {
 
 #[test]
 fn a_deadline_that_has_passed_while_waiting() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::program("waits", &[]).with("deadline_ms", json!(400)));
     assert_eq!(answer.verdict, Verdict::WallLimit, "the deadline covers the run");
@@ -256,7 +256,7 @@ wall_ms = 2000
 
 #[test]
 fn bad_policy_files_say_file_and_line_and_nothing_starts() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let good = Setup::default().policy("tools.toml", POLICY).start();
     let answer = good.call(&Request::tool("look", json!({ "path": "/usr" })));
     assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 }, "the control");
@@ -292,7 +292,7 @@ fn bad_policy_files_say_file_and_line_and_nothing_starts() {
 
 #[test]
 fn a_tool_that_the_policy_denies() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let policy = POLICY.replace("permission = \"allow\"", "permission = \"deny\"");
     let instance = Setup::default().policy("tools.toml", &policy).start();
     let mut cells = CellWatch::on(&instance);

@@ -14,7 +14,7 @@ fn after(shell: &str) -> Finished {
 
 #[test]
 fn another_user_than_root_is_told_that_this_version_needs_root() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let binary = dir.path().join("toolcell");
@@ -28,16 +28,18 @@ fn another_user_than_root_is_told_that_this_version_needs_root() {
 }
 
 #[test]
-fn a_machine_without_cgroup_v1_is_told_so() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("unshare"));
+fn a_machine_without_cgroups_is_told_what_each_version_lacks() {
+    needs!(Need::Root, Need::Tool("unshare"));
     let refused = after("umount -l /sys/fs/cgroup");
     assert_ne!(refused.code, 0);
-    assert!(refused.stderr.contains("cgroup"), "{}", refused.stderr);
+    let said = refused.stderr;
+    assert!(said.contains("version 1 lacks memory") && said.contains("version 2 is not mounted"), "{said}");
+    assert!(said.contains("mount -t cgroup2"), "and what to do: {said}");
 }
 
 #[test]
 fn a_state_directory_that_is_not_on_a_disk_of_this_machine_is_refused() {
-    needs!(Need::RootOnCgroupV1, Need::Tool("unshare"));
+    needs!(Need::Root, Need::Tool("unshare"));
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     for name in ["lower", "upper", "work", "over"] {
         std::fs::create_dir(dir.path().join(name)).unwrap();
@@ -55,7 +57,7 @@ fn a_state_directory_that_is_not_on_a_disk_of_this_machine_is_refused() {
 
 #[test]
 fn unknown_controls_and_keys_are_named() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let refused = Setup::default().flags(&["--accept-unavailable", "landlock.nett"]).fails_to_start();
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("landlock.nett"), "{}", refused.stderr);
@@ -70,7 +72,7 @@ fn unknown_controls_and_keys_are_named() {
 
 #[test]
 fn an_accepted_control_is_reported_as_not_required() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Setup::default().flags(&["--accept-unavailable", "landlock.fs"]).start();
     let answer = instance.call(&toolcell_tests::Request::exec(&["true"]));
     let item = answer.controls.iter().find(|item| item["id"] == "landlock.fs").unwrap();
@@ -79,7 +81,7 @@ fn an_accepted_control_is_reported_as_not_required() {
 
 #[test]
 fn a_directory_that_cannot_be_made_is_named() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let refused = run(&mut toolcell(&["serve", "--socket", "/proc/nowhere/s", "--state", "/proc/nowhere/state"]));
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("/proc/nowhere"), "{}", refused.stderr);

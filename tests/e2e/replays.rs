@@ -10,7 +10,7 @@ fn is_replay(response: &Response) -> bool {
 
 #[test]
 fn a_complete_call_replays_its_answer_byte_for_byte_and_runs_once() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut cells = CellWatch::on(&instance);
     let request = Request::shell("cat /proc/sys/kernel/random/uuid");
@@ -32,7 +32,7 @@ fn a_complete_call_replays_its_answer_byte_for_byte_and_runs_once() {
 
 #[test]
 fn replays_survive_the_next_start() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::shell("cat /proc/sys/kernel/random/uuid");
     let first = instance.post(&request);
@@ -44,7 +44,7 @@ fn replays_survive_the_next_start() {
 
 #[test]
 fn members_that_are_not_part_of_the_request_do_not_make_it_another() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::shell("true").with("labels", json!({ "a": "b" })).with("salt", json!("s"));
     let first = instance.post(&request);
@@ -56,7 +56,7 @@ fn members_that_are_not_part_of_the_request_do_not_make_it_another() {
 
 #[test]
 fn another_request_under_a_known_id_is_a_mismatch() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::shell("true");
     assert_eq!(instance.call(&request).verdict, Verdict::Exited { exit_code: 0 });
@@ -76,7 +76,7 @@ fn another_request_under_a_known_id_is_a_mismatch() {
 
 #[test]
 fn a_live_call_is_outcome_unknown_and_a_different_one_still_a_mismatch() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::program("waits", &[]);
     let running = Running::until_up(&instance, &request);
@@ -94,7 +94,7 @@ fn a_live_call_is_outcome_unknown_and_a_different_one_still_a_mismatch() {
 
 #[test]
 fn a_failed_call_stays_failed_and_its_answer_can_be_read() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut cells = CellWatch::on(&instance);
     let request = Request::shell("exit 4");
@@ -106,7 +106,7 @@ fn a_failed_call_stays_failed_and_its_answer_can_be_read() {
 
 #[test]
 fn sixty_four_submissions_at_once_run_once() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let mut cells = CellWatch::on(&instance);
     let entries = instance.receipts().len();
@@ -135,7 +135,7 @@ fn sixty_four_submissions_at_once_run_once() {
 
 #[test]
 fn a_controller_that_hangs_up_finds_the_answer_later() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let request = Request::shell("sleep 0.3; echo late");
     let mut connection = instance.connect();

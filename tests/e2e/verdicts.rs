@@ -26,7 +26,7 @@ fn hit(answer: &Answer, limit: &str) -> bool {
 
 #[test]
 fn exit_zero_is_complete() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::shell("echo out; echo err >&2"));
     ended(&answer, "exited");
@@ -40,7 +40,7 @@ fn exit_zero_is_complete() {
 
 #[test]
 fn another_exit_code_is_a_failure_of_the_tool_with_that_code() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     for code in [1, 3, 75, 255] {
         let answer = instance.call(&Request::shell(&format!("exit {code}")));
@@ -53,7 +53,7 @@ fn another_exit_code_is_a_failure_of_the_tool_with_that_code() {
 
 #[test]
 fn exit_137_by_the_program_is_exited_137_and_nothing_else() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::shell("exit 137"));
     failed(&answer, "exited");
@@ -63,7 +63,7 @@ fn exit_137_by_the_program_is_exited_137_and_nothing_else() {
 
 #[test]
 fn a_signal_of_its_own_is_signaled_by_name() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     for (number, name) in [("9", "SIGKILL"), ("15", "SIGTERM"), ("11", "SIGSEGV"), ("31", "SIGSYS"), ("6", "SIGABRT")] {
         let answer = instance.call(&Request::program("dies", &[number]));
@@ -74,7 +74,7 @@ fn a_signal_of_its_own_is_signaled_by_name() {
 
 #[test]
 fn its_own_sigkill_just_before_the_wall_limit_is_signaled() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limit_ms = 1000;
     for _ in 0..5 {
@@ -93,7 +93,7 @@ fn its_own_sigkill_just_before_the_wall_limit_is_signaled() {
 
 #[test]
 fn the_wall_limit_kills_and_is_told_from_the_program_s_own_end() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::program("waits", &["deaf"]).limits(json!({ "wall_ms": 300 })));
     failed(&answer, "wall_limit");
@@ -105,7 +105,7 @@ fn the_wall_limit_kills_and_is_told_from_the_program_s_own_end() {
 
 #[test]
 fn the_cpu_limit_counts_every_process_of_the_tree() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     for processes in ["1", "3"] {
         let limits = json!({ "wall_ms": 20_000, "cpu_ms": 400, "cpu_millis": 2000 });
@@ -119,7 +119,7 @@ fn the_cpu_limit_counts_every_process_of_the_tree() {
 
 #[test]
 fn the_processor_share_slows_the_tree_down() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "wall_ms": 20_000, "cpu_ms": 300, "cpu_millis": 200 });
     let answer = instance.call(&Request::program("spins", &[]).limits(limits));
@@ -131,7 +131,7 @@ fn the_processor_share_slows_the_tree_down() {
 
 #[test]
 fn a_main_process_killed_for_memory_is_memory_limit() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::program("memory_hog", &["main"]).limits(json!({ "memory_bytes": 32 * MIB })));
     failed(&answer, "memory_limit");
@@ -143,7 +143,7 @@ fn a_main_process_killed_for_memory_is_memory_limit() {
 
 #[test]
 fn a_child_killed_for_memory_does_not_end_the_call() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "memory_bytes": 32 * MIB });
     let answer = instance.call(&Request::program("memory_hog", &["child", "0"]).limits(limits.clone()));
@@ -157,7 +157,7 @@ fn a_child_killed_for_memory_does_not_end_the_call() {
 
 #[test]
 fn refused_forks_are_pids_limit_only_when_the_main_process_ends_badly() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "pids": 16 });
     let answer = instance.call(&Request::program("fork_bomb", &["exit"]).limits(limits.clone()));
@@ -176,7 +176,7 @@ fn refused_forks_are_pids_limit_only_when_the_main_process_ends_badly() {
 
 #[test]
 fn more_output_than_allowed_is_output_limit() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "output_limit_bytes": 4 * MIB, "output_keep_bytes": 64 * 1024 });
     let answer = instance.call(&Request::program("floods", &["0"]).limits(limits));
@@ -190,7 +190,7 @@ fn more_output_than_allowed_is_output_limit() {
 
 #[test]
 fn kept_output_is_head_and_tail_and_never_kills() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root, Need::Tool("python3"));
     let instance = Instance::start();
     let program = "import sys; sys.stdout.write('h'*1000 + 'x'*100000 + 't'*1000)";
     let request = Request::tool("python", json!({ "code": program }));
@@ -208,7 +208,7 @@ fn kept_output_is_head_and_tail_and_never_kills() {
 
 #[test]
 fn cancelling_kills_and_says_so() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let running = Running::until_up(&instance, &Request::program("waits", &["deaf"]));
     let response = running.cancel();
@@ -231,7 +231,7 @@ fn start_failed(answer: &Answer, errno: &str) -> String {
 
 #[test]
 fn a_program_that_cannot_be_started_says_at_which_stage_and_why() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let scripts = tempfile::tempdir().unwrap();
     for (name, text, mode) in [
@@ -261,7 +261,7 @@ fn a_program_that_cannot_be_started_says_at_which_stage_and_why() {
 
 #[test]
 fn our_own_kill_goes_before_memory() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "memory_bytes": 32 * MIB, "wall_ms": 2000 });
     let answer = instance.call(&Request::program("memory_hog", &["child-stay"]).limits(limits));
@@ -272,7 +272,7 @@ fn our_own_kill_goes_before_memory() {
 
 #[test]
 fn memory_goes_before_processes_and_processes_before_the_exit_code() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "memory_bytes": 32 * MIB, "pids": 16 });
     let answer = instance.call(&Request::program("memory_hog", &["child-forks"]).limits(limits));
@@ -284,7 +284,7 @@ fn memory_goes_before_processes_and_processes_before_the_exit_code() {
 
 #[test]
 fn a_full_scratch_is_the_program_s_to_handle_and_stands_in_no_verdict() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let limits = json!({ "tmp_bytes": 4 * MIB, "file_bytes": 64 * MIB });
     let answer = instance.call(&Request::program("memory_hog", &["tmp"]).limits(limits));
@@ -294,7 +294,7 @@ fn a_full_scratch_is_the_program_s_to_handle_and_stands_in_no_verdict() {
 
 #[test]
 fn a_file_beyond_its_limit_dies_by_sigxfsz() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::program("memory_hog", &["tmp"]).limits(json!({ "file_bytes": MIB })));
     failed(&answer, "signaled");
@@ -304,7 +304,7 @@ fn a_file_beyond_its_limit_dies_by_sigxfsz() {
 
 #[test]
 fn figures_are_those_of_the_tree() {
-    needs!(Need::RootOnCgroupV1);
+    needs!(Need::Root);
     let instance = Instance::start();
     let answer = instance.call(&Request::shell("sleep 0.2; sleep 0.1 & true"));
     let usage = &answer.usage;

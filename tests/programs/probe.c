@@ -1,4 +1,4 @@
-/* probe DIR HOST_PID ABSTRACT PATH_SOCKET FILE INIT_PID
+/* probe DIR HOST_PID ABSTRACT PATH_SOCKET FILE INIT_PID MOUNTED_SOCKET
  *
  * Tries what must not work in a cell, one act after the other, each in a child of its own, and prints one line per act:
  * its name and `ok`, the errno as a number, or `signal N`. Run on the host as root the same acts get through, which is
@@ -9,14 +9,17 @@
  *   ABSTRACT     an abstract socket that somebody on the host listens on
  *   PATH_SOCKET  a socket in the file system of the host, likewise
  *   FILE         a file on the host
- *   INIT_PID     the cell's init; on the host a process of the same user instead of it */
+ *   INIT_PID     the cell's init; on the host a process of the same user instead of it
+ *   MOUNTED_SOCKET  a socket of the host in a mount of the cell's, if it has mounts */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
 #include <linux/io_uring.h>
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -24,11 +27,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,7 +46,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *dir, *abstract_name, *path_socket, *host_file;
+static const char *dir, *abstract_name, *path_socket, *host_file, *mounted_socket;
 static pid_t host_pid, init_pid;
 
 static int said(long result)
@@ -344,6 +351,41 @@ static int connect_to_self(void)
     return said(connect(fd, (struct sockaddr *)&address, length));
 }
 
+static int connect_mounted(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, mounted_socket, sizeof address.sun_path - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    return said(connect(fd, (struct sockaddr *)&address, sizeof address));
+}
+
+static int send_to_mounted(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, mounted_socket, sizeof address.sun_path - 1);
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    if (fd < 0)
+        return errno;
+    /* A stream listens there: the kernel finds it and says EPROTOTYPE. */
+    return said(sendto(fd, "x", 1, 0, (struct sockaddr *)&address, sizeof address));
+}
+
+static int pair_of_sockets(void)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return errno;
+    return said(write(ends[0], "x", 1));
+}
+
+static int attach_filter(void)
+{
+    struct sock_filter all = {BPF_RET | BPF_K, 0, 0, 0xffff};
+    struct sock_fprog program = {1, &all};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    return said(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program));
+}
+
 /* other processes */
 
 static int signal_host(void)
@@ -490,6 +532,54 @@ static int ports(void)
     return said(syscall(SYS_ioperm, 0x80, 1, 1));
 }
 
+static int install_filter(void)
+{
+    struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+    struct sock_fprog program = {1, &all};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return said(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
+}
+
+static int huge_pages(void)
+{
+    void *at = mmap(NULL, 2 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    return at == MAP_FAILED ? errno : 0;
+}
+
+static int watch_files(void)
+{
+    int fd = inotify_init1(0);
+    return said(inotify_add_watch(fd, dir, IN_CREATE));
+}
+
+static int take_lease(void)
+{
+    int fd = open(in_dir("lease"), O_CREAT | O_RDWR, 0600);
+    int error = said(fcntl(fd, F_SETLEASE, F_WRLCK));
+    unlink(in_dir("lease"));
+    return error;
+}
+
+static int lock_file(void)
+{
+    int fd = open(in_dir("lock"), O_CREAT | O_RDWR, 0600);
+    int error = said(flock(fd, LOCK_EX));
+    unlink(in_dir("lock"));
+    return error;
+}
+
+static int set_core_limit(void)
+{
+    struct rlimit limit = {0, 0};
+    return said(setrlimit(RLIMIT_CORE, &limit));
+}
+
+static int lower_stack_limit(void)
+{
+    struct rlimit limit = {1 << 20, 1 << 20};
+    return said(setrlimit(RLIMIT_STACK, &limit));
+}
+
 static int other_personality(void)
 {
     return said(personality(PER_LINUX32));
@@ -577,11 +667,12 @@ static const struct act acts[] = {
     ACT(pivot), ACT(open_file_system), ACT(clone_tree), ACT(move_a_mount), ACT(set_mount_attributes), ACT(new_user),
     ACT(new_network), ACT(clone_new_user), ACT(clone_three), ACT(plain_fork), ACT(join_namespace), ACT(socket_unix),
     ACT(socket_inet), ACT(socket_inet6), ACT(socket_inet_datagram), ACT(socket_inet_high_bits), ACT(socket_netlink),
-    ACT(socket_packet), ACT(connect_abstract), ACT(connect_path), ACT(connect_to_self), ACT(signal_host),
+    ACT(socket_packet), ACT(connect_abstract), ACT(connect_path), ACT(connect_to_self), ACT(connect_mounted), ACT(send_to_mounted), ACT(pair_of_sockets), ACT(attach_filter), ACT(signal_host),
     ACT(signal_init), ACT(trace_init), ACT(trace_child), ACT(read_child_memory), ACT(take_descriptor),
     ACT(signal_child), ACT(ring), ACT(key_add), ACT(key_read), ACT(bpf), ACT(perf), ACT(fault_handler),
     ACT(load_module), ACT(load_kernel), ACT(reboot_machine), ACT(swap_on), ACT(set_clock), ACT(set_host_name),
-    ACT(account), ACT(kernel_log), ACT(watch_everything), ACT(ports), ACT(other_personality), ACT(become_root),
+    ACT(account), ACT(kernel_log), ACT(watch_everything), ACT(ports), ACT(install_filter), ACT(huge_pages), ACT(watch_files), ACT(take_lease), ACT(lock_file),
+    ACT(set_core_limit), ACT(lower_stack_limit), ACT(other_personality), ACT(become_root),
     ACT(become_root_group), ACT(add_groups), ACT(push_input), ACT(push_input_high_bits),
     ACT(ask_pipe), ACT(old_abi), ACT(unknown_number),
 };
@@ -604,7 +695,7 @@ static void attempt(const struct act *act)
 
 int main(int argc, char **argv)
 {
-    if (argc != 7)
+    if (argc != 8)
         return 64;
     dir = argv[1];
     host_pid = atoi(argv[2]);
@@ -612,6 +703,7 @@ int main(int argc, char **argv)
     path_socket = argv[4];
     host_file = argv[5];
     init_pid = atoi(argv[6]);
+    mounted_socket = argv[7];
     for (size_t n = 0; n < sizeof acts / sizeof acts[0]; n++)
         attempt(&acts[n]);
     return 0;

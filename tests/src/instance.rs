@@ -12,7 +12,7 @@ use crate::command::toolcell;
 use crate::http::{Connection, Response};
 use crate::process::{Process, wait_gone};
 use crate::wait::{eventually, within};
-use crate::{Home, Request, Setup, cgroup_roots};
+use crate::{Home, Request, Setup, cgroup_roots, groups_named};
 
 /// A running instance.
 #[derive(Debug)]
@@ -83,11 +83,25 @@ impl Instance {
     /// Its cgroup in the hierarchy of a controller.
     ///
     /// # Panics
-    /// If no hierarchy carries that controller.
+    /// If it has none there.
     #[must_use]
     pub fn cgroup_dir(&self, controller: &str) -> PathBuf {
-        let root = cgroup_roots().into_iter().find(|root| root.has(controller));
-        root.unwrap_or_else(|| panic!("no {controller} hierarchy")).path.join("toolcell").join(&self.name)
+        self.find_cgroup_dir(controller).unwrap_or_else(|| panic!("no {controller} group of {}", self.name))
+    }
+
+    fn find_cgroup_dir(&self, controller: &str) -> Option<PathBuf> {
+        let root = cgroup_roots().into_iter().find(|root| root.has(controller))?;
+        groups_named(&self.name).into_iter().find(|dir| dir.starts_with(&root.path))
+    }
+
+    /// The groups of its cells, in every hierarchy.
+    #[must_use]
+    pub fn cell_groups(&self) -> Vec<PathBuf> {
+        let dirs = groups_named(&self.name).into_iter();
+        let entries = dirs.filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().filter_map(Result::ok);
+        let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        found.sort();
+        found
     }
 
     /// The process that `serve` became.
@@ -251,7 +265,7 @@ impl Instance {
         let all = Process::all().into_iter();
         let parts: Vec<Process> = all.filter(|p| p.pid == launcher || p.parent == launcher).collect();
         let there = |role: &&str| parts.iter().any(|part| role_of(part) == *role);
-        let complete = ["launcher", "daemon"].iter().all(there) && self.cgroup_dir("memory").is_dir();
+        let complete = ["launcher", "daemon"].iter().all(there) && self.find_cgroup_dir("memory").is_some();
         complete.then_some(parts)
     }
 

@@ -24,13 +24,14 @@ mod programs;
 mod remains;
 mod request;
 mod running;
+mod virtual_machine;
 mod wait;
 
 pub use cell_watch::CellWatch;
 pub use command::{Finished, Live, command, run, run_with_input, toolcell, toolcell_path, workspace_root};
 pub use fresh_machine::FreshMachine;
 pub use home::{Home, Setup};
-pub use host::{CgroupRoot, cgroup_roots, mount_lines};
+pub use host::{CgroupRoot, cgroup_roots, groups_named, kernel_version, mount_lines};
 pub use http::{Connection, Head, Response};
 pub use instance::Instance;
 pub use need::{Need, missing};
@@ -40,6 +41,7 @@ pub use programs::{PROGRAMS_INSIDE, program_inside, program_on_host, programs_di
 pub use remains::Remains;
 pub use request::{Request, fresh_id};
 pub use running::Running;
+pub use virtual_machine::{Report, run_in_virtual_machine};
 pub use wait::{DEADLINE, eventually, within};
 
 /// Returns from the test, counted as skipped, unless everything it needs is there. With `TOOLCELL_TESTS_MUST_RUN=1` a

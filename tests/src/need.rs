@@ -4,15 +4,20 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::{cgroup_roots, place};
+use crate::{CgroupRoot, cgroup_roots, place};
 
 /// Something that not every machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// To be started as root on cgroup v1, the only way that this version runs cells.
-    RootOnCgroupV1,
+    /// To be started as root on a machine whose cgroups, of either version, have the controllers for cells.
+    Root,
+    /// The same with cgroup version 2. The test machine of the suite itself may be another: there these tests are left
+    /// to the virtual machine, which runs them (see the module `vm`), and so are never a failure here.
+    UnifiedCgroups,
     /// A program in PATH.
     Tool(&'static str),
+    /// A file or device, like `/dev/fuse`.
+    File(&'static str),
     /// The Python environment that `tests/run` makes under `target/venv`.
     PythonVerifiers,
 }
@@ -20,15 +25,20 @@ pub enum Need {
 impl Need {
     fn is_there(self) -> bool {
         match self {
-            Self::RootOnCgroupV1 => {
-                nix::unistd::geteuid().is_root()
-                    && ["memory", "pids", "cpu"].iter().all(|name| cgroup_roots().iter().any(|root| root.has(name)))
-            }
+            Self::Root => can_run_cells(|_root| true),
+            Self::UnifiedCgroups => can_run_cells(CgroupRoot::is_unified),
             Self::Tool(name) => std::env::var_os("PATH")
                 .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file())),
+            Self::File(path) => Path::new(path).exists(),
             Self::PythonVerifiers => place::venv_python().is_file(),
         }
     }
+}
+
+fn can_run_cells(of_kind: impl Fn(&CgroupRoot) -> bool) -> bool {
+    let roots: Vec<CgroupRoot> = cgroup_roots().into_iter().filter(of_kind).collect();
+    let has = |name: &&str| roots.iter().any(|root| root.has(name));
+    nix::unistd::geteuid().is_root() && ["memory", "pids", "cpu"].iter().all(has)
 }
 
 /// Whether one of the needs is missing; then the skip is counted.
@@ -40,6 +50,9 @@ pub fn missing(test: &str, needs: &[Need]) -> bool {
     let Some(first) = needs.iter().find(|need| !need.is_there()) else {
         return false;
     };
+    if *first == Need::UnifiedCgroups {
+        return true;
+    }
     let must_run = std::env::var_os("TOOLCELL_TESTS_MUST_RUN").is_some_and(|value| value == "1");
     assert!(!must_run, "{test} needs {first:?}, and TOOLCELL_TESTS_MUST_RUN=1 makes a skip a failure");
     count(&place::skips_file(), test, *first);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::host::{cgroup_roots, mount_lines};
+use crate::host::{groups_named, mount_lines};
 use crate::place::in_range;
 use crate::process::Process;
 
@@ -21,7 +21,7 @@ impl Remains {
     /// machine's init, which takes its time.
     #[must_use]
     pub fn processes(&self) -> Vec<String> {
-        let group = self.instance.as_ref().map(|name| format!("/toolcell/{name}"));
+        let group = self.instance.as_ref().map(|name| format!("/{name}"));
         let dir = self.dir.to_string_lossy().into_owned();
         let ours = Process::all().into_iter().filter(|process| {
             let by_cgroup = group.as_ref().is_some_and(|group| process.cgroups.contains(group.as_str()));
@@ -37,8 +37,7 @@ impl Remains {
         let Some(name) = &self.instance else {
             return Vec::new();
         };
-        let dirs = cgroup_roots().into_iter().map(|root| root.path.join("toolcell").join(name));
-        dirs.filter(|dir| dir.exists()).map(|dir| format!("cgroup {}", dir.display())).collect()
+        groups_named(name).into_iter().map(|dir| format!("cgroup {}", dir.display())).collect()
     }
 
     /// Mounts that show the instance's directory.
@@ -83,9 +82,9 @@ impl Remains {
     /// Waits until nothing is left: who dies with a parent dies a moment after it.
     ///
     /// # Panics
-    /// Naming what still is there after two seconds.
+    /// Naming what still is there after five seconds.
     pub fn vanish(&self) {
-        let end = Instant::now() + Duration::from_secs(2);
+        let end = Instant::now() + Duration::from_secs(5);
         loop {
             let left = self.all();
             if left.is_empty() {

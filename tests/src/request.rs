@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use crate::programs::{PROGRAMS_INSIDE, program_inside, programs_dir};
+use crate::programs::{PROGRAMS_INSIDE, program_inside, program_on_host, programs_dir};
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
@@ -47,6 +47,19 @@ impl Request {
         let path = program_inside(name);
         let argv: Vec<&str> = std::iter::once(path.as_str()).chain(args.iter().copied()).collect();
         Self::exec(&argv).mount(&programs_dir().to_string_lossy(), PROGRAMS_INSIDE)
+    }
+
+    /// One of the suite's own programs in a cell without any mount: it comes in by standard input.
+    ///
+    /// # Panics
+    /// If the program cannot be read.
+    #[must_use]
+    pub fn carried(name: &str, args: &[&str]) -> Self {
+        use base64::Engine as _;
+        let bytes = std::fs::read(program_on_host(name)).expect("a compiled program can be read");
+        let line = "cat > /tmp/program && chmod 700 /tmp/program && exec /tmp/program \"$@\" < /dev/null";
+        let argv: Vec<&str> = ["/bin/sh", "-c", line, name].into_iter().chain(args.iter().copied()).collect();
+        Self::exec(&argv).with("stdin", json!({ "base64": base64::engine::general_purpose::STANDARD.encode(bytes) }))
     }
 
     /// Sets any member, also one that the contract does not know.

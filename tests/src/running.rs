@@ -51,7 +51,7 @@ impl Running {
             call_id: request.call_id(),
             accepted: response.json(),
             socket: instance.socket().to_path_buf(),
-            processes_of: format!("/toolcell/{}/", instance.name()),
+            processes_of: format!("/{}/", instance.name()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod clean_up;
 mod opening;
+mod packets;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,30 +14,24 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid};
-use toolcell_sys::Child;
-use toolcell_types::plan::{FromLauncher, KillReason, LaunchFault, Prepare, ToLauncher};
+use toolcell_types::plan::{FromLauncher, LaunchFault};
 use toolcell_types::{CellId, ControlId};
-use zeroize::Zeroizing;
 
-use self::opening::Opening;
+use self::opening::{Opening, Stuck};
 use self::source::{OPENING_PARTS, PARTS, Part, Source};
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
 use crate::devtree::DevTree;
 use crate::error::LauncherError;
-use crate::hostpaths::{Denied, Tree};
+use crate::hostpaths::Denied;
 use crate::link::{Link, LinkError};
 use crate::live::{Live, Over, Step};
 use crate::readback::{Outside, describe};
 use crate::stages::{Filters, best_abi};
-use crate::workshop::{Passed, Workshop, end_at_once};
+use crate::workshop::Workshop;
 
 /// Most cells at once: two ids each of the range, and a bound on what one daemon can make us hold.
 const CELLS_MAX: u32 = 1024;
-/// Most packets taken in before the clocks have their turn.
-const PACKETS_A_TURN: usize = 64;
-/// Most messages that wait for a daemon that does not read: two a cell is what an honest one can have.
-const OUTBOX_MAX: usize = 4096;
 
 /// From the end of the daemon's sockets to that of its process: it waits a second for its own threads.
 const LEAVE_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -76,7 +71,7 @@ struct Launcher {
     /// Plans whose mounts are being opened, by slot.
     openings: BTreeMap<u32, Opening>,
     /// Children that opened mounts and are not reaped yet.
-    stuck: Vec<Child>,
+    stuck: Vec<Stuck>,
     /// Controls that the operator accepted as unavailable; not the daemon's to say.
     accepted: Vec<ControlId>,
     free: BTreeSet<u32>,
@@ -190,97 +185,6 @@ impl Launcher {
         let mut sources: Vec<Source> = events.iter().filter_map(|event| Source::from_token(event.data.u64())).collect();
         sources.sort_by_key(|source| u8::from(matches!(source, Source::Cell(_, Part::Alarm(_)))));
         Ok(sources)
-    }
-
-    fn on_packets(&mut self) -> Result<(), LauncherError> {
-        let link = |source| LauncherError::Link { source };
-        self.link.flush().map_err(link)?;
-        // Bounded: the clocks of all cells have their turn in between.
-        for _packet in 0..PACKETS_A_TURN {
-            if self.link.waiting() > OUTBOX_MAX {
-                return Err(LauncherError::Link { source: LinkError::Unread });
-            }
-            let Some(fds) = self.link.receive().map_err(link)? else { break };
-            // A copy that is wiped when it is dropped, and nothing left in the inbox: the next cell is a copy of this
-            // memory.
-            let packet = Zeroizing::new(self.link.packet().to_vec());
-            self.link.wipe();
-            self.on_packet(&packet, fds)?;
-        }
-        Ok(())
-    }
-
-    fn on_packet(&mut self, packet: &[u8], fds: Vec<OwnedFd>) -> Result<(), LauncherError> {
-        let message = postcard::from_bytes(packet).map_err(|source| LauncherError::Decode { source })?;
-        match message {
-            ToLauncher::Go { cell } => {
-                if let Some(live) = self.slots.get(&cell).and_then(|slot| self.cells.get_mut(slot)) {
-                    live.on_go();
-                }
-                Ok(())
-            }
-            ToLauncher::Kill { cell, reason } => self.on_kill(cell, reason),
-            ToLauncher::Arm { cell, has_stdin, prepare } => {
-                let mut fds = fds.into_iter();
-                let passed = match (fds.next(), fds.next(), fds.next()) {
-                    (Some(go), None, None) if !has_stdin => Passed { go, stdin: None },
-                    (Some(go), Some(stdin), None) if has_stdin => Passed { go, stdin: Some(stdin) },
-                    _ => return self.refuse(cell, bad_plan("the descriptors do not fit the message")),
-                };
-                let Some(slot) = self.free.first().copied() else {
-                    return self.refuse(cell, bad_plan("no cell is free"));
-                };
-                if self.slots.contains_key(&cell) {
-                    return self.refuse(cell, bad_plan("this cell number is in use"));
-                }
-                if prepare.mounts.is_empty() {
-                    return self.raise((cell, slot), &prepare, passed, Vec::new());
-                }
-                self.open_first((cell, slot), &prepare, passed, packet)
-            }
-        }
-    }
-
-    fn on_kill(&mut self, cell: CellId, reason: KillReason) -> Result<(), LauncherError> {
-        // Unknown or ended cells are passed over: the end may be on its way.
-        let Some(slot) = self.slots.get(&cell).copied() else { return Ok(()) };
-        if !self.kill_opening(slot, reason)?
-            && let Some(live) = self.cells.get_mut(&slot)
-        {
-            live.on_kill(reason);
-        }
-        Ok(())
-    }
-
-    /// Builds the cell, whose mounts are open.
-    fn raise(
-        &mut self,
-        (cell, slot): (CellId, u32),
-        prepare: &Prepare<'_>,
-        passed: Passed,
-        trees: Vec<Tree>,
-    ) -> Result<(), LauncherError> {
-        let (limits, accepted) = (prepare.limits, self.accepted.clone());
-        let fault = match self.shop.build(cell, slot, prepare, (passed, trees)) {
-            Ok(built) => match Live::new(cell, built, (limits, accepted), self.processors) {
-                Ok(live) => return self.admit(cell, slot, live),
-                Err((errno, mut built)) => {
-                    end_at_once(&built.init);
-                    self.remains.extend(built.group.remove().is_err().then_some((built.group, None)));
-                    let detail = "timerfd_create".to_owned();
-                    LaunchFault::Stage { stage: "clocks".to_owned(), errno: errno.raw_os_error(), detail }
-                }
-            },
-            Err(fault) => fault,
-        };
-        self.give_back(cell, slot);
-        self.refuse(cell, fault)
-    }
-
-    /// A slot that was taken for a cell that will not be.
-    fn give_back(&mut self, cell: CellId, slot: u32) {
-        let _slot = self.slots.remove(&cell);
-        let _was_taken = self.free.insert(slot);
     }
 
     fn admit(&mut self, cell: CellId, slot: u32, live: Live) -> Result<(), LauncherError> {

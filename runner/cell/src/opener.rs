@@ -32,6 +32,8 @@ const DETAIL_MAX: usize = 500;
 /// What the child says; the trees come as descriptors, in order.
 #[derive(Debug, Serialize, Deserialize)]
 enum Opened {
+    /// This one is next; what comes with no later word is the one that does not answer.
+    Trying { index: u32 },
     /// Whether each is a directory.
     Trees(Vec<bool>),
     /// One cannot be had.
@@ -44,6 +46,10 @@ pub(crate) struct Opener {
     child: Child,
     socket: OwnedFd,
     timer: Timer,
+    /// Whose paths they are.
+    uid: u32,
+    /// Which is being opened.
+    trying: u32,
 }
 
 impl Opener {
@@ -56,7 +62,7 @@ impl Opener {
         timer.start(PATIENCE_US).map_err(failed)?;
         let child = toolcell_sys::clone_process(0, None, || open(&inner, mounts, caller, denied))
             .map_err(|error| stage(error.errno(), "start opening the mounts"))?;
-        Ok(Self { child, socket, timer })
+        Ok(Self { child, socket, timer, uid: caller.uid, trying: 0 })
     }
 
     /// What to poll: the answer, and the end of patience.
@@ -64,39 +70,61 @@ impl Opener {
         [self.socket.as_fd(), self.timer.as_fd()]
     }
 
-    /// The child, to be killed and reaped.
-    pub(crate) fn into_child(self) -> Child {
-        self.child
+    /// The child, to be killed and reaped, and whose paths it opens.
+    pub(crate) fn into_child(self) -> (Child, u32) {
+        (self.child, self.uid)
     }
 
-    /// Takes the answer, which must be there.
-    pub(crate) fn take(&self) -> Result<Vec<Tree>, LaunchFault> {
+    /// Takes in what was said; none if the answer is still to come.
+    pub(crate) fn take(&mut self) -> Option<Result<Vec<Tree>, LaunchFault>> {
+        loop {
+            match self.receive() {
+                Ok(None) => return None,
+                Ok(Some((Opened::Trying { index }, _))) => self.trying = index,
+                Ok(Some((Opened::Failed { index, errno, detail }, _))) => {
+                    return Some(Err(LaunchFault::Mount { index, errno, detail }));
+                }
+                Ok(Some((Opened::Trees(kinds), trees))) if kinds.len() == trees.len() => {
+                    let trees = trees.into_iter().zip(kinds);
+                    return Some(Ok(trees.map(|(tree, is_dir)| Tree { tree, is_dir }).collect()));
+                }
+                Ok(Some((Opened::Trees(_), _))) => return Some(Err(stage(nix::libc::EPROTO, "hear of the mounts"))),
+                Err(fault) => return Some(Err(fault)),
+            }
+        }
+    }
+
+    /// The fault of a plan whose paths did not answer in time.
+    pub(crate) fn too_late(&self) -> LaunchFault {
+        let detail = format!("its file system did not answer within {} s", PATIENCE_US / 1_000_000);
+        LaunchFault::Mount { index: self.trying, errno: nix::libc::ETIMEDOUT, detail }
+    }
+
+    fn receive(&self) -> Result<Option<(Opened, Vec<OwnedFd>)>, LaunchFault> {
         let mut bytes = [0_u8; ANSWER_MAX_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOUNTS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let received = recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)
-            .map_err(|errno| stage(errno.raw_os_error(), "hear of the mounts"))?;
+        let received = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+            Ok(received) => received,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(errno) => return Err(stage(errno.raw_os_error(), "hear of the mounts")),
+        };
         let mut trees = Vec::new();
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = message {
                 trees.extend(rights);
             }
         }
-        match postcard::from_bytes(bytes.get(..received.bytes).unwrap_or_default()) {
-            Ok(Opened::Failed { index, errno, detail }) => Err(LaunchFault::Mount { index, errno, detail }),
-            Ok(Opened::Trees(kinds)) if kinds.len() == trees.len() => {
-                Ok(trees.into_iter().zip(kinds).map(|(tree, is_dir)| Tree { tree, is_dir }).collect())
-            }
-            Ok(Opened::Trees(_)) | Err(_) => Err(stage(nix::libc::EPROTO, "hear of the mounts")),
-        }
+        let said = postcard::from_bytes(bytes.get(..received.bytes).unwrap_or_default());
+        said.map(|opened| Some((opened, trees))).map_err(|_nonsense| stage(nix::libc::EPROTO, "hear of the mounts"))
     }
 }
 
-/// The fault of a plan whose paths did not answer in time.
-pub(crate) fn too_late() -> LaunchFault {
-    let detail = format!("the file system did not answer within {} s", PATIENCE_US / 1_000_000);
-    LaunchFault::Mount { index: 0, errno: nix::libc::ETIMEDOUT, detail }
+/// The fault of a plan of somebody of whose paths too many do not answer already.
+pub(crate) fn too_many(stuck: usize) -> LaunchFault {
+    let detail = format!("{stuck} earlier mounts still wait for a file system that does not answer");
+    LaunchFault::Mount { index: 0, errno: nix::libc::EBUSY, detail }
 }
 
 /// Kills and reaps; `false` if it does not die now, to be asked again.
@@ -121,6 +149,11 @@ fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, denied: 
     let mut trees = Vec::with_capacity(mounts.len());
     let mut answer = Opened::Trees(Vec::new());
     for (index, mount) in (0_u32..).zip(mounts) {
+        let trying = postcard::to_allocvec(&Opened::Trying { index });
+        let told = trying.map(|bytes| rustix::net::send(socket, &bytes, SendFlags::NOSIGNAL));
+        if !matches!(told, Ok(Ok(_))) {
+            return 1;
+        }
         match open_for_caller(mount, caller, denied) {
             Ok(tree) => trees.push(tree),
             Err(error) => {

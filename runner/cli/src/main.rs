@@ -15,6 +15,7 @@ mod logs;
 mod parts;
 mod paths;
 mod reach;
+mod ready;
 mod render;
 mod request;
 mod serve;

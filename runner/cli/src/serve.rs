@@ -32,7 +32,7 @@ use self::error::{call, file};
 use self::ids::Ids;
 use self::settings::Settings;
 use self::signals::Signals;
-use self::start::{Outfit, Parts, launcher_arguments};
+use self::start::{Audience, Outfit, Parts, launcher_arguments};
 use self::state::{Owners, State};
 use crate::args::{LogFormat, ServeArgs};
 use crate::exit::Exit;
@@ -104,7 +104,7 @@ impl Held {
             Err(error) => return abandon(error, &[&self.ids.path]),
         };
         let ours = [self.settings.socket.as_path(), &self.ids.path];
-        let (parts, arguments) = match self.start(listener, &cgroup_parent, &ours) {
+        let (parts, arguments) = match self.start(listener, (&cgroup_parent, &ours), ready.as_ref()) {
             Ok(started) => started,
             Err(error) => return abandon(error, &ours),
         };
@@ -127,8 +127,8 @@ impl Held {
     fn start(
         &self,
         listener: OwnedFd,
-        cgroup_parent: &str,
-        ours: &[&Path],
+        (cgroup_parent, ours): (&str, &[&Path]),
+        starter: Option<&OwnedFd>,
     ) -> Result<(Parts, Vec<CString>), ServeError> {
         let settings = &self.settings;
         let mut deny = vec![self.state.path.as_path(), &settings.runtime, &settings.socket];
@@ -145,7 +145,8 @@ impl Held {
             signer: self.state.signer_folder()?,
             policy: settings.policy.as_deref().map(open_policy).transpose()?,
         };
-        Ok((outfit.start(&self.signals)?, arguments))
+        let audience = Audience { log_format: settings.log_format, starter };
+        Ok((outfit.start(&self.signals, &audience)?, arguments))
     }
 
     fn announce(&self, ready: Option<OwnedFd>) {

@@ -1,7 +1,8 @@
 //! HTTP/1.1 on the Unix socket: which path does what.
 //!
-//! Guarantees: every reply that is no success is `application/problem+json`, unknown paths and methods included; bodies
-//! and queries are read within bounds and without unknown members; what belongs to somebody else answers as if it did
+//! Guarantees: every reply to a request whose head is HTTP and that is no success is `application/problem+json`, unknown
+//! paths and methods included; bodies and queries are read within bounds and without unknown members, on every path;
+//! what belongs to somebody else answers as if it did
 //! not exist. With an invalid ledger only receipts, keys and health are served. Does not: decide about calls, see the
 //! pipeline.
 
@@ -41,6 +42,7 @@ pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
         .route("/healthz", get(pages::health))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
+        .layer(axum::middleware::from_fn(request::known_codings))
         .with_state(daemon)
 }
 

@@ -1,8 +1,9 @@
 //! The calls that are not over, and the places at which they run.
 //!
 //! Guarantees: of any number of submissions of one call at once, one gets the place and the others hear so; at most
-//! [`LIVE_MAX`] calls are live; a place is given back however its task ends, a panic included. Does not: survive a
-//! restart, the ledger does.
+//! [`LIVE_MAX`] calls are live, at most [`OWN_MAX`] of one tenant who is no operator, and some places are left to
+//! operators whatever the others do; a place is given back however its task ends, a panic included. Does not: survive
+//! a restart, the ledger does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,12 @@ use crate::output::Output;
 
 /// Most live calls: each has a cell, two pipes and two buffers.
 pub(crate) const LIVE_MAX: usize = 64;
+
+/// Most live calls of one tenant, so that none can take every place. Four of them, with some left over, keep a machine
+/// of 64 places busy.
+pub(crate) const OWN_MAX: usize = 16;
+/// Places that only operators get: to look at, or to clear up, a machine that others keep busy.
+pub(crate) const FOR_OPERATORS: usize = 8;
 
 /// Names a call among those of everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -87,6 +94,8 @@ pub(crate) enum NoPlace {
     Live(Arc<LiveCall>),
     /// Too many others are.
     Full,
+    /// Too many of this tenant's are.
+    OwnFull,
     /// The daemon is ending.
     Ending,
 }
@@ -114,7 +123,7 @@ impl Calls {
     /// [`NoPlace`] says why not; nothing has changed.
     pub(crate) fn claim(
         self: &Arc<Self>,
-        key: CallKey,
+        (key, is_operator): (CallKey, bool),
         (request, identity): (Sha256, Sha256),
         output: Arc<Output>,
     ) -> Result<Place, NoPlace> {
@@ -125,7 +134,12 @@ impl Calls {
         if state.is_ending {
             return Err(NoPlace::Ending);
         }
-        if state.live.len() + state.awaited.len() >= LIVE_MAX {
+        let names = || state.live.keys().chain(state.awaited.keys());
+        let most = if is_operator { LIVE_MAX } else { LIVE_MAX - FOR_OPERATORS };
+        if !is_operator && names().filter(|other| other.tenant == key.tenant).count() >= OWN_MAX {
+            return Err(NoPlace::OwnFull);
+        }
+        if names().count() >= most {
             return Err(NoPlace::Full);
         }
         let live = Arc::new(LiveCall {
@@ -245,92 +259,4 @@ impl Drop for Place {
 }
 
 #[cfg(test)]
-mod tests {
-    use toolcell_types::Limits;
-
-    use super::*;
-    use crate::output::{RESERVATION, StreamName};
-
-    fn key(id: &str) -> CallKey {
-        CallKey { tenant: "uid:1".to_owned(), call_id: CallId::new(id).unwrap() }
-    }
-
-    fn claim(calls: &Arc<Calls>, id: &str) -> Result<Place, NoPlace> {
-        calls.claim(key(id), (Sha256([1; 32]), Sha256([2; 32])), Output::new(&Limits::default()))
-    }
-
-    #[tokio::test]
-    async fn of_many_submissions_at_once_one_gets_the_place() {
-        let calls = Arc::new(Calls::default());
-        let tasks: Vec<_> = (0..64)
-            .map(|_| {
-                let calls = Arc::clone(&calls);
-                tokio::task::spawn_blocking(move || claim(&calls, "a"))
-            })
-            .collect();
-        let mut places = Vec::new();
-        for task in tasks {
-            match task.await.unwrap() {
-                Ok(place) => places.push(place),
-                Err(NoPlace::Live(live)) => assert_eq!(live.key, key("a")),
-                Err(other) => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(places.len(), 1);
-        drop(places);
-        assert!(claim(&calls, "a").is_ok());
-    }
-
-    #[test]
-    fn an_end_for_want_of_calls_is_refused_while_one_is_live_and_lets_none_in_afterwards() {
-        let calls = Arc::new(Calls::default());
-        let place = claim(&calls, "a").unwrap();
-        assert_eq!(calls.end_if_idle(), Err(1));
-        drop(place);
-        let place = claim(&calls, "b");
-        assert!(place.is_ok() && !calls.stop().is_cancelled());
-        drop(place);
-        assert_eq!(calls.end_if_idle(), Ok(()));
-        assert!(calls.stop().is_cancelled());
-        assert!(matches!(claim(&calls, "c"), Err(NoPlace::Ending)));
-    }
-
-    #[test]
-    fn there_are_only_so_many_places_and_the_next_is_given_back() {
-        let calls = Arc::new(Calls::default());
-        let mut places: Vec<_> = (0..LIVE_MAX).map(|n| claim(&calls, &n.to_string()).unwrap()).collect();
-        assert!(matches!(claim(&calls, "more"), Err(NoPlace::Full)));
-        places.pop();
-        assert!(claim(&calls, "more").is_ok());
-    }
-
-    #[tokio::test]
-    async fn an_ending_daemon_gives_no_place_and_waits_for_those_taken() {
-        let calls = Arc::new(Calls::default());
-        let place = claim(&calls, "a").unwrap();
-        calls.end();
-        assert!(matches!(claim(&calls, "b"), Err(NoPlace::Ending)));
-        calls.cancel_all();
-        place.live().cancelled().await;
-        let waiting = tokio::spawn({
-            let calls = Arc::clone(&calls);
-            async move { calls.none_live().await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        drop(place);
-        waiting.await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn output_outlives_its_call_for_a_follower_that_was_announced() {
-        let calls = Arc::new(Calls::default());
-        let place = claim(&calls, "a").unwrap();
-        place.live().output().reserve();
-        drop(place);
-        assert!(calls.live(&key("a")).is_none());
-        assert!(calls.output(&key("a")).unwrap().follow(StreamName::Stdout).is_some());
-        tokio::time::sleep(RESERVATION * 2).await;
-        assert!(calls.output(&key("a")).is_none());
-    }
-}
+mod tests;

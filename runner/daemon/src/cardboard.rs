@@ -12,14 +12,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ed25519_dalek::{Signer as _, SigningKey};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use toolcell_ledger::{Sign, SignError};
 use toolcell_policy::Policy;
-use toolcell_receipts::dsse;
 use toolcell_receipts::statement::{BuildDigest, Executor};
+use toolcell_receipts::{PublicKey, dsse};
 use toolcell_types::plan::{
     EndCause, EndReport, FromLauncher, Go, KillReason, LaunchFault, PACKET_MAX_BYTES, PlanUsage, ToLauncher,
 };
@@ -28,7 +29,7 @@ use toolcell_types::{CellId, ControlId, ControlReport, ControlState, Facts, Limi
 
 use crate::calls::Calls;
 use crate::clock::{Clock, SystemClock};
-use crate::daemon::{About, Daemon};
+use crate::daemon::{About, Daemon, Memory};
 use crate::launcher::Launcher;
 use crate::run::{self, State};
 
@@ -43,15 +44,19 @@ pub(crate) struct Seen {
     pub(crate) kills: Mutex<Vec<KillReason>>,
 }
 
-/// A signer that remembers and signs with sevens.
+/// A signer that remembers, and signs with a key that everybody knows.
 #[derive(Debug, Clone)]
 pub(crate) struct PaperSigner(pub(crate) Arc<Mutex<SignerStatus>>);
+
+fn paper_key() -> SigningKey {
+    SigningKey::from_bytes(&[7; 32])
+}
 
 impl PaperSigner {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(SignerStatus {
-            keyid: "ab".repeat(32),
-            public_pem: "a key".to_owned(),
+            keyid: PublicKey::of(&paper_key()).id().hex(),
+            public_pem: PublicKey::of(&paper_key()).to_pem().unwrap(),
             next_index: 0,
             last_leaf: [0; 32],
             last_group: Vec::new(),
@@ -68,8 +73,10 @@ impl Sign for PaperSigner {
         let mut status = self.0.lock().unwrap();
         status.next_index += u64::try_from(payloads.len()).unwrap();
         status.last_leaf = dsse::leaf(payloads.last().unwrap()).0;
-        status.last_group = payloads.iter().map(|payload| (payload.clone(), vec![7; 64])).collect();
-        Ok(vec![[7; 64]; payloads.len()])
+        let sign = |payload: &Vec<u8>| paper_key().sign(&dsse::pae(payload)).to_bytes();
+        let signatures: Vec<[u8; 64]> = payloads.iter().map(sign).collect();
+        status.last_group = payloads.iter().cloned().zip(signatures.iter().map(|one| one.to_vec())).collect();
+        Ok(signatures)
     }
 }
 
@@ -90,7 +97,7 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
         build: BuildDigest::GnuBuildId("00".repeat(20)),
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let State { log, blobs } = run::open(folder, (signer, &executor, &clock)).unwrap();
+    let State { log, blobs } = run::open(folder, (signer, &executor, &clock), &mut |_, _| ()).unwrap();
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let seen = Arc::new(Seen::default());
     let watched = Arc::clone(&seen);
@@ -103,6 +110,7 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
         blobs,
         launcher: Launcher::connect(ours).unwrap(),
         calls: Arc::new(Calls::default()),
+        memory: Memory::default(),
         clock,
         executor,
         about: About { version: "0".to_owned(), build: "0".to_owned(), idle_exit: None },

@@ -37,7 +37,8 @@ pub struct DaemonConfig {
     pub signer: OwnedFd,
     /// The state directory, owned by `uid`: `ledger.db` and `blobs/`. The only part of the host that stays reachable.
     pub state: OwnedFd,
-    /// Written to once ("ready\n") when requests are answered, then closed.
+    /// Written to while the start takes its time ("checking N of M\n", entries of the ledger), and when requests are
+    /// answered ("ready\n"), then closed.
     pub ready: OwnedFd,
     /// Directory of the policy files; without one the policy that is built in.
     pub policy: Option<OwnedFd>,

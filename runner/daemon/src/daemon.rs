@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcell_ledger::{Blobs, Header, Ledger, LedgerError, Reader};
-use toolcell_policy::{Policy, Principal};
+use toolcell_policy::Policy;
 use toolcell_receipts::statement::Executor;
+use toolcell_receipts::{PublicKey, UnixMicros};
 use toolcell_types::signing::SignerStatus;
 use toolcell_types::{ControlId, ErrorCode, Problem};
 
@@ -15,6 +16,8 @@ use crate::UnavailableControl;
 use crate::calls::Calls;
 use crate::clock::{Clock, micros};
 use crate::launcher::Launcher;
+use crate::recovery;
+use crate::shares::{Bounds, Shares};
 
 /// Shared by all tasks.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Daemon {
     pub(crate) launcher: Arc<Launcher>,
     /// What is not over.
     pub(crate) calls: Arc<Calls>,
+    /// Memory that clients can make us use.
+    pub(crate) memory: Memory,
     /// What time it is.
     pub(crate) clock: Arc<dyn Clock>,
     /// Who we are, as it stands in receipts.
@@ -41,6 +46,27 @@ pub(crate) struct Daemon {
     pub(crate) accept_unavailable: Vec<ControlId>,
     /// Controls that are known to be missing.
     pub(crate) unavailable: Vec<UnavailableControl>,
+}
+
+/// Memory that clients can make us use, in bytes.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Bodies that are coming, and those of calls that have not started.
+    pub(crate) bodies: Arc<Shares>,
+    /// Answers and output that nobody has taken yet.
+    pub(crate) answers: Arc<Shares>,
+}
+
+const MIB: u64 = 1024 * 1024;
+
+impl Default for Memory {
+    /// A body has at most 4 MiB, an answer that of ordinary output two or three, the largest some hundred.
+    fn default() -> Self {
+        Self {
+            bodies: Shares::new(Bounds { all: 256 * MIB, per_user: 64 * MIB, for_operators: 32 * MIB }),
+            answers: Shares::new(Bounds { all: 512 * MIB, per_user: 128 * MIB, for_operators: 64 * MIB }),
+        }
+    }
 }
 
 /// What a client is told about this daemon.
@@ -63,6 +89,8 @@ pub(crate) struct Log {
     pub(crate) reader: Arc<Reader>,
     /// The signer's key and memory, as of the start.
     pub(crate) signer: SignerStatus,
+    /// That key, to verify with.
+    pub(crate) key: PublicKey,
 }
 
 impl Daemon {
@@ -99,24 +127,12 @@ impl Daemon {
         }
     }
 
-    /// The header of an entry that somebody asked for.
-    pub(crate) fn header_of(&self, principal: &Principal) -> Header {
-        self.header(principal.id.clone(), principal.role.as_str())
-    }
-
-    /// The header of an entry that the daemon writes by itself.
-    pub(crate) fn own_header(&self) -> Header {
-        self.header(self.executor.instance.clone(), "executor")
-    }
-
-    fn header(&self, actor: String, role: &str) -> Header {
-        Header {
-            actor,
-            role: role.to_owned(),
-            wall_us: self.clock.wall().0,
-            boot_us: Some(micros(self.clock.since_boot())),
-            boot_id: self.executor.boot_id.clone(),
-        }
+    /// The header of an entry: what follows from its payload, which says all of these, and how long the machine was up,
+    /// if it is still the same start of it.
+    pub(crate) fn header(&self, executor: &Executor, by: (&str, &str), at: UnixMicros) -> Header {
+        let is_this_boot = executor.boot_id == self.executor.boot_id;
+        let boot_us = is_this_boot.then(|| micros(self.clock.since_boot()));
+        Header { boot_us, ..recovery::header(executor, by, at) }
     }
 }
 

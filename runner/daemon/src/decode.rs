@@ -8,6 +8,7 @@ use toolcell_policy::request::{self, Decoded};
 use toolcell_types::{CallRequest, Problem, Sha256};
 
 use crate::identify::Peer;
+use crate::shares::Share;
 
 /// How the answer is to come (RFC 7240).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(crate) enum Prefer {
 pub(crate) struct RawCall {
     /// The body, within its bound.
     pub(crate) body: Bytes,
+    /// Its share of the memory that bodies have.
+    pub(crate) share: Share,
     /// Who is at the other end.
     pub(crate) peer: Arc<Peer>,
     /// How the answer is to come.
@@ -41,6 +44,8 @@ pub(crate) struct DecodedCall {
     peer: Arc<Peer>,
     prefer: Prefer,
     received: Duration,
+    /// For as long as what came of the body is there.
+    _share: Share,
 }
 
 impl DecodedCall {
@@ -83,17 +88,21 @@ impl DecodedCall {
 /// The refusal, with every finding.
 pub(crate) fn decode(raw: RawCall) -> Result<DecodedCall, Problem> {
     let decoded = request::decode(&raw.body)?;
-    Ok(DecodedCall { decoded, peer: raw.peer, prefer: raw.prefer, received: raw.received })
+    Ok(DecodedCall { decoded, peer: raw.peer, prefer: raw.prefer, received: raw.received, _share: raw.share })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::Memory;
+    use crate::shares::Who;
 
     fn decoded(body: &'static str) -> Result<DecodedCall, Problem> {
         let peer = Arc::new(Peer { uid: 1, gid: 1, pid: 1, groups: Vec::new() });
         let received = Duration::from_millis(1000);
-        decode(RawCall { body: Bytes::from_static(body.as_bytes()), peer, prefer: Prefer::Wait, received })
+        let who = Who { uid: 1, is_operator: false };
+        let share = Memory::default().bodies.take(who, 0).unwrap();
+        decode(RawCall { body: Bytes::from_static(body.as_bytes()), share, peer, prefer: Prefer::Wait, received })
     }
 
     #[test]

@@ -8,11 +8,11 @@
 mod earlier;
 
 use bytes::Bytes;
-use toolcell_ledger::Attempt;
 use toolcell_policy::AdmittedCall;
 use toolcell_types::{ErrorCode, Problem};
 
-use crate::calls::{CallKey, LIVE_MAX, NoPlace, Place};
+use crate::answers;
+use crate::calls::{CallKey, FOR_OPERATORS, LIVE_MAX, NoPlace, OWN_MAX, Place};
 use crate::daemon::Daemon;
 use crate::identify::IdentifiedCall;
 use crate::output::Output;
@@ -86,7 +86,9 @@ async fn judge(daemon: &Daemon, asked: &IdentifiedCall) -> Result<Judged, Proble
     let earlier = earlier::earlier(latest.as_ref(), (&request.digest(), &request.identity()));
     let refusal = match (earlier, latest) {
         (Earlier::None, _) => return decided.map(|call| Judged::Allowed(Box::new(call))),
-        (Earlier::Complete, Some(attempt)) => return replay(daemon, attempt).await.map(Judged::Replay),
+        (Earlier::Complete, Some(attempt)) => {
+            return answers::of(daemon, asked.identity().who(), &attempt).await.map(Judged::Replay);
+        }
         (Earlier::Refused(refusal), _) => refusal,
         (Earlier::Complete, None) => return decided.map(|call| Judged::Allowed(Box::new(call))),
     };
@@ -96,25 +98,6 @@ async fn judge(daemon: &Daemon, asked: &IdentifiedCall) -> Result<Judged, Proble
     }
     refusal.call_id = Some(request.request().call_id.to_string());
     Err(refusal)
-}
-
-/// The stored answer of a complete call.
-async fn replay(daemon: &Daemon, attempt: Attempt) -> Result<Bytes, Problem> {
-    let key = attempt.key.clone();
-    match daemon.read(move |reader| reader.answer(&key)).await? {
-        Some(body) => Ok(Bytes::from(body)),
-        None => Err(answer_lost(&attempt)),
-    }
-}
-
-/// A call whose outcome stands in the ledger and whose answer cannot be made again.
-pub(crate) fn answer_lost(attempt: &Attempt) -> Problem {
-    let at = attempt.outcome_index.unwrap_or(attempt.intent_index);
-    Problem::new(
-        ErrorCode::LedgerInvalid,
-        format!("the call is over, but its answer is lost, because its kept output is; entry {at} is its receipt"),
-        "read the receipt; use a new call_id for new work",
-    )
 }
 
 /// Whose call it is, and its name.
@@ -149,7 +132,8 @@ fn deadline(daemon: &Daemon, asked: &IdentifiedCall) -> Result<(), Problem> {
 fn place(daemon: &Daemon, asked: &IdentifiedCall, call: &AdmittedCall) -> Result<Place, Problem> {
     let request = asked.decoded();
     let digests = (request.digest(), request.identity());
-    daemon.calls.claim(call_key(asked), digests, Output::new(&call.limits)).map_err(|refused| {
+    let whose = (call_key(asked), asked.identity().who().is_operator);
+    daemon.calls.claim(whose, digests, Output::new(&call.limits)).map_err(|refused| {
         let problem = match refused {
             NoPlace::Live(live) if live.is_same_request(&digests.0, &digests.1) => {
                 Problem { live: Some(true), ..earlier::unknown("the call is running") }
@@ -157,8 +141,16 @@ fn place(daemon: &Daemon, asked: &IdentifiedCall, call: &AdmittedCall) -> Result
             NoPlace::Live(_other) => earlier::mismatch(),
             NoPlace::Full => Problem::new(
                 ErrorCode::QueueFull,
-                format!("{LIVE_MAX} calls are live, which is the most that this daemon takes"),
+                format!(
+                    "calls of everybody take all places that this daemon has ({LIVE_MAX}, of which {FOR_OPERATORS} are \
+                     for operators)"
+                ),
                 "send it again when one of them is over",
+            ),
+            NoPlace::OwnFull => Problem::new(
+                ErrorCode::QueueFull,
+                format!("{OWN_MAX} of your calls are live or wait for a follower, which is the most for one user"),
+                "send it again when one of yours is over (GET /v1/calls shows them), or cancel one",
             ),
             NoPlace::Ending => {
                 Problem::new(ErrorCode::QueueFull, "the daemon is ending", "send it again once it was started again")

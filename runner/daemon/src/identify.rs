@@ -7,6 +7,7 @@ use toolcell_policy::{Principal, Role};
 use toolcell_receipts::statement;
 
 use crate::decode::DecodedCall;
+use crate::shares::Who;
 
 /// Credentials of the process that connected, as of that moment (unix(7), SO_PEERCRED; SO_PEERGROUPS since Linux 4.13).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,11 @@ impl Peer {
 /// Always an operator.
 const ROOT: u32 = 0;
 
+/// Whether this user is an operator of the instance.
+pub(crate) fn is_operator(uid: u32, operator_uids: &[u32]) -> bool {
+    uid == ROOT || operator_uids.contains(&uid)
+}
+
 /// Somebody with a name and a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -49,7 +55,7 @@ impl Identity {
     /// The one behind a connection. Operators are root and those users that the instance was started with; everybody
     /// else who may connect is a caller. Each user is a tenant of his own.
     pub(crate) fn of(peer: &Peer, operator_uids: &[u32]) -> Self {
-        let role = if peer.uid == ROOT || operator_uids.contains(&peer.uid) { Role::Operator } else { Role::Caller };
+        let role = if is_operator(peer.uid, operator_uids) { Role::Operator } else { Role::Caller };
         let id = format!("uid:{}", peer.uid);
         let principal = Principal { uid: peer.uid, gid: peer.gid, role, id: id.clone() };
         Self { principal, tenant: id, peer: peer.clone() }
@@ -68,6 +74,11 @@ impl Identity {
     /// Under whose ids host paths are opened.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Whose share is taken of what there is for everybody.
+    pub(crate) fn who(&self) -> Who {
+        Who { uid: self.principal.uid, is_operator: self.principal.role == Role::Operator }
     }
 
     /// Whether he may see and cancel the calls of others, and read the log.

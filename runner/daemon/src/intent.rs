@@ -96,7 +96,11 @@ async fn append(daemon: &Daemon, asked: &IdentifiedCall, intent: &Intent) -> Res
     let identity = asked.identity();
     let (done, committed) = tokio::sync::oneshot::channel();
     daemon.ledger()?.append(Append {
-        header: daemon.header_of(identity.principal()),
+        header: daemon.header(
+            &definition.executor,
+            (&identity.principal().id, identity.principal().role.as_str()),
+            definition.submitted_on,
+        ),
         record: Record::Intent {
             key: AttemptKey {
                 tenant: identity.tenant().to_owned(),

@@ -8,6 +8,7 @@
 //! most once; memory is bounded whatever tools print and clients send. Does not: start processes, touch the host's
 //! files (it cannot), hold a key, or decide why a cell ended (the launcher sees that).
 
+mod answers;
 mod api;
 mod calls;
 #[cfg(test)]
@@ -32,7 +33,9 @@ mod policy_files;
 mod recovery;
 mod run;
 mod serve;
+mod shares;
 mod signer;
+mod starting;
 mod verdict;
 
 pub use config::{DaemonConfig, LogFormat, UnavailableControl};

@@ -13,6 +13,7 @@ use toolcell_types::{Problem, Sha256};
 use crate::daemon::{Daemon, fault, ledger_problem};
 use crate::effect::Settled;
 use crate::output::{Captured, CapturedOutput};
+use crate::recovery::EXECUTOR_ROLE;
 
 /// What the digest of an empty tree is taken of: the listing of no files, which has no bytes. (The same as `dirHash1` of
 /// golang.org/x/mod/sumdb/dirhash for a directory without files.) A sealed cell keeps nothing, so that this is the
@@ -116,7 +117,11 @@ pub(crate) async fn append(daemon: &Daemon, outcome: &Outcome, kept: KeptBytes) 
     let definition = &outcome.definition;
     let (done, committed) = tokio::sync::oneshot::channel();
     daemon.ledger()?.append(Append {
-        header: daemon.own_header(),
+        header: daemon.header(
+            &definition.executor,
+            (&definition.executor.instance, EXECUTOR_ROLE),
+            outcome.finished_on,
+        ),
         record: Record::Outcome {
             key: AttemptKey {
                 tenant: definition.submitter.tenant.clone(),
@@ -126,7 +131,9 @@ pub(crate) async fn append(daemon: &Daemon, outcome: &Outcome, kept: KeptBytes) 
             state: outcome.state(),
         },
         payload: Box::new(move |position| draft.finish(position).map_err(Into::into)),
-        answer: Some(Box::new(move |committed| answer(committed, &kept).map_err(Into::into))),
+        answer: Some(Box::new(move |committed| {
+            answer((&committed.payload, &committed.signature, &committed.keyid), &kept).map_err(Into::into)
+        })),
         done: Box::new(move |result| {
             // Nobody waits any more only if the daemon is being torn down.
             drop(done.send(result));
@@ -140,9 +147,12 @@ pub(crate) async fn append(daemon: &Daemon, outcome: &Outcome, kept: KeptBytes) 
 }
 
 /// The answer of a signed outcome: from the payload and the kept bytes alone, so that it can be made again.
-fn answer(committed: &Committed, kept: &KeptBytes) -> Result<Vec<u8>, AssembleError> {
-    let envelope = dsse::envelope(&committed.payload, &committed.signature, &committed.keyid);
-    let answer = assemble::answer(&committed.payload, &kept.stdout, &kept.stderr, envelope)?;
+fn answer(
+    (payload, signature, keyid): (&[u8], &[u8; 64], &Sha256),
+    kept: &KeptBytes,
+) -> Result<Vec<u8>, AssembleError> {
+    let envelope = dsse::envelope(payload, signature, keyid);
+    let answer = assemble::answer(payload, &kept.stdout, &kept.stderr, envelope)?;
     assemble::encode(&answer)
 }
 
@@ -151,7 +161,7 @@ fn answer(committed: &Committed, kept: &KeptBytes) -> Result<Vec<u8>, AssembleEr
 /// # Errors
 /// The payload cannot be read, or a blob is gone or changed.
 pub(crate) fn answer_again(
-    committed: &Committed,
+    signed: (&[u8], &[u8; 64], &Sha256),
     (stdout, stderr): (&Stream, &Stream),
     blobs: &Blobs,
 ) -> Result<Vec<u8>, toolcell_ledger::BoxError> {
@@ -159,7 +169,7 @@ pub(crate) fn answer_again(
         stdout: blobs.read(&stdout.kept, stdout.kept_bytes)?,
         stderr: blobs.read(&stderr.kept, stderr.kept_bytes)?,
     };
-    Ok(answer(committed, &kept)?)
+    Ok(answer(signed, &kept)?)
 }
 
 #[cfg(test)]

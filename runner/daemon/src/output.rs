@@ -59,6 +59,8 @@ pub(crate) struct CapturedOutput {
     pub(crate) stderr: Captured,
     /// Whether both together were more than `output_limit_bytes`.
     pub(crate) is_over_limit: bool,
+    /// Streams that were not read to their end, and why: digest and size are then of what was read.
+    pub(crate) unread: Vec<(StreamName, String)>,
 }
 
 /// The output of one attempt, from before its start to its end.
@@ -151,6 +153,11 @@ impl Output {
         self.stderr.close();
     }
 
+    /// Whether no byte will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
     fn stream(&self, name: StreamName) -> &Stream {
         match name {
             StreamName::Stdout => &self.stdout,
@@ -190,9 +197,11 @@ impl Reading {
     /// The attempt is over: reads what is left in the pipes and returns what was captured. Nobody stalls it any more.
     pub(crate) async fn finish(self) -> CapturedOutput {
         self.output.ended.cancel();
-        let ((), ()) = tokio::join!(self.stdout.finish(DRAIN), self.stderr.finish(DRAIN));
+        let (stdout, stderr) = tokio::join!(self.stdout.finish(DRAIN), self.stderr.finish(DRAIN));
         self.output.close();
+        let whys = [(StreamName::Stdout, stdout), (StreamName::Stderr, stderr)];
         CapturedOutput {
+            unread: whys.into_iter().filter_map(|(name, why)| Some((name, why?))).collect(),
             stdout: self.output.captured(StreamName::Stdout),
             stderr: self.output.captured(StreamName::Stderr),
             is_over_limit: self.output.is_over_limit(),

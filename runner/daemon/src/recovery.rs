@@ -7,15 +7,19 @@
 use std::sync::Arc;
 
 use toolcell_ledger::{Attempt, AttemptKey, Blobs, BoxError, Committed, Header, Payloads, Record};
-use toolcell_receipts::UnixMicros;
 use toolcell_receipts::statement::{self, Executor, Genesis, Outcome, Recorded, Stream, Submitter};
+use toolcell_receipts::{PublicKey, UnixMicros};
 use toolcell_types::{LogPosition, Problem, Usage, Verdict};
 
+use crate::answers;
 use crate::clock::{Clock, micros};
-use crate::daemon::{Daemon, fault};
+use crate::daemon::Daemon;
 use crate::effect::{Attested, weigh};
 use crate::outcome::{self, KeptBytes, empty_tree};
 use crate::verdict::Seen;
+
+/// The role of what the daemon writes by itself.
+pub(crate) const EXECUTOR_ROLE: &str = "executor";
 
 /// Why an entry cannot be understood again.
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +32,6 @@ pub(crate) enum RecoveryError {
         /// What it should have been.
         expected: &'static str,
     },
-    /// The ledger names an entry that it does not hold.
-    #[error("entry {index} is not there")]
-    Missing {
-        /// Its index.
-        index: u64,
-    },
 }
 
 /// Reads and makes payloads for the ledger while it opens.
@@ -41,8 +39,8 @@ pub(crate) enum RecoveryError {
 pub(crate) struct Restorer {
     /// Who we are.
     pub(crate) executor: Executor,
-    /// The key's id, as the signer says.
-    pub(crate) keyid: toolcell_types::Sha256,
+    /// The signer's key, as the signer says.
+    pub(crate) key: PublicKey,
     /// Kept output.
     pub(crate) blobs: Arc<Blobs>,
     /// What time it is.
@@ -52,10 +50,10 @@ pub(crate) struct Restorer {
 impl Payloads for Restorer {
     fn genesis(&mut self, position: &LogPosition) -> Result<(Header, Vec<u8>), BoxError> {
         let made_on = self.clock.wall();
-        let genesis = Genesis { keyid: self.keyid, executor: self.executor.clone(), made_on };
+        let genesis = Genesis { keyid: self.key.id(), executor: self.executor.clone(), made_on };
         let header = Header {
             actor: self.executor.instance.clone(),
-            role: "executor".to_owned(),
+            role: EXECUTOR_ROLE.to_owned(),
             wall_us: made_on.0,
             boot_us: Some(micros(self.clock.since_boot())),
             boot_id: self.executor.boot_id.clone(),
@@ -63,11 +61,16 @@ impl Payloads for Restorer {
         Ok((header, genesis.draft()?.finish(position)?))
     }
 
-    fn record(&mut self, payload: &[u8]) -> Result<(Header, Record), BoxError> {
+    fn verifies(&self, payload: &[u8], signature: &[u8; 64]) -> bool {
+        self.key.verifies(payload, signature)
+    }
+
+    fn record(&self, payload: &[u8]) -> Result<(Header, Record), BoxError> {
         Ok(match statement::read(payload)? {
-            Recorded::Genesis { genesis, .. } => {
-                (header(&genesis.executor, (&genesis.executor.instance, "executor"), genesis.made_on), Record::Genesis)
-            }
+            Recorded::Genesis { genesis, .. } => (
+                header(&genesis.executor, (&genesis.executor.instance, EXECUTOR_ROLE), genesis.made_on),
+                Record::Genesis,
+            ),
             Recorded::Intent { intent, .. } => {
                 let what = intent.definition;
                 let actor = (what.submitter.id.as_str(), what.submitter.role.as_str());
@@ -85,7 +88,7 @@ impl Payloads for Restorer {
             Recorded::Outcome { outcome, .. } => {
                 let state = outcome.state();
                 let what = outcome.definition;
-                let actor = (what.executor.instance.as_str(), "executor");
+                let actor = (what.executor.instance.as_str(), EXECUTOR_ROLE);
                 let header = header(&what.executor, actor, outcome.finished_on);
                 let key = attempt_key(&what.submitter, &what.call_id, what.attempt);
                 (header, Record::Outcome { key, state })
@@ -96,7 +99,8 @@ impl Payloads for Restorer {
     fn answer(&mut self, committed: &Committed) -> Result<Vec<u8>, BoxError> {
         match statement::read(&committed.payload)? {
             Recorded::Outcome { outcome, .. } => {
-                outcome::answer_again(committed, (&outcome.stdout, &outcome.stderr), &self.blobs)
+                let signed = (committed.payload.as_slice(), &committed.signature, &committed.keyid);
+                outcome::answer_again(signed, (&outcome.stdout, &outcome.stderr), &self.blobs)
             }
             Recorded::Genesis { .. } | Recorded::Intent { .. } => {
                 Err(RecoveryError::OtherKind { index: committed.index, expected: "an outcome" }.into())
@@ -105,7 +109,8 @@ impl Payloads for Restorer {
     }
 }
 
-fn header(executor: &Executor, (actor, role): (&str, &str), at: UnixMicros) -> Header {
+/// What every header says, by the payload alone.
+pub(crate) fn header(executor: &Executor, (actor, role): (&str, &str), at: UnixMicros) -> Header {
     Header {
         actor: actor.to_owned(),
         role: role.to_owned(),
@@ -115,7 +120,8 @@ fn header(executor: &Executor, (actor, role): (&str, &str), at: UnixMicros) -> H
     }
 }
 
-fn attempt_key(submitter: &Submitter, call_id: &toolcell_types::CallId, attempt: u32) -> AttemptKey {
+/// The attempt that a payload is about.
+pub(crate) fn attempt_key(submitter: &Submitter, call_id: &toolcell_types::CallId, attempt: u32) -> AttemptKey {
     AttemptKey { tenant: submitter.tenant.clone(), key: call_id.to_string(), attempt }
 }
 
@@ -136,24 +142,15 @@ pub(crate) async fn settle(daemon: &Daemon, leftovers_gone: bool) -> Result<(), 
 }
 
 async fn lose(daemon: &Daemon, attempt: &Attempt, leftovers_gone: bool) -> Result<Outcome, Problem> {
-    let index = attempt.intent_index;
-    let entry = daemon.read(move |reader| reader.entry(index)).await?;
-    let unreadable =
-        |error: &(dyn std::error::Error + 'static)| fault("an intent without an outcome cannot be read", error);
-    let entry = entry.ok_or_else(|| unreadable(&RecoveryError::Missing { index }))?;
-    let definition = match statement::read(&entry.payload).map_err(|error| unreadable(&error))? {
-        Recorded::Intent { intent, .. } => intent.definition,
-        Recorded::Genesis { .. } | Recorded::Outcome { .. } => {
-            return Err(unreadable(&RecoveryError::OtherKind { index, expected: "an intent" }));
-        }
-    };
+    let (entry, intent) = answers::intent_of(daemon, attempt).await?;
+    let definition = intent.definition;
     // No process outlives a start of the machine.
     let tree_gone = leftovers_gone || definition.executor.boot_id != daemon.executor.boot_id;
     let seen = lost(tree_gone);
     let Attested { effect, basis, status, is_error, error } = weigh(&seen, &[], &[]);
     Ok(Outcome {
         definition,
-        intent_index: index,
+        intent_index: entry.index,
         started_on: None,
         finished_on: daemon.clock.wall(),
         controls: Vec::new(),

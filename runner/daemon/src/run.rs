@@ -4,7 +4,6 @@
 //! in it but the state, no network, a user without any privilege); only then is anything parsed, any thread started, any
 //! socket read. End: no new calls, a grace for those that run, then they are cancelled and their outcomes written.
 
-use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,19 +12,20 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use toolcell_ledger::{Blobs, Ledger, LedgerError, Opening, Reader};
+use toolcell_ledger::{Blobs, Ledger, LedgerError, Opening, ProgressFn, Reader};
 use toolcell_policy::Policy;
+use toolcell_receipts::PublicKey;
 use toolcell_receipts::statement::{BuildDigest, Executor};
 use toolcell_sys::RootBind;
-use toolcell_types::Sha256;
 
 use crate::calls::Calls;
 use crate::clock::{Clock, SystemClock};
-use crate::daemon::{About, Daemon, Log};
+use crate::daemon::{About, Daemon, Log, Memory};
 use crate::launcher::Launcher;
 use crate::recovery::{self, Restorer};
 use crate::serve::{Server, Stopped};
 use crate::signer::SignerClient;
+use crate::starting::Starting;
 use crate::{DaemonConfig, DaemonError, LauncherError, api, logs, policy_files};
 
 /// The state's name in the daemon's own root.
@@ -107,13 +107,17 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
     let _signer_stays = config.signer.try_clone().map_err(system("use the signer's socket"))?;
     let signer = SignerClient::connect(config.signer).map_err(system("use the signer's socket"))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let parts = open(Path::new("/").join(STATE).as_path(), (signer, &executor, &clock))?;
+    let mut starting = Starting::new(std::fs::File::from(config.ready));
+    let parts = open(Path::new("/").join(STATE).as_path(), (signer, &executor, &clock), &mut |checked, of| {
+        starting.checking(checked, of)
+    })?;
     let daemon = Arc::new(Daemon {
         policy,
         log: parts.log,
         blobs: parts.blobs,
         launcher: Arc::clone(&launcher),
         calls: Arc::new(Calls::default()),
+        memory: Memory::default(),
         clock,
         executor,
         about: About { version: config.version, build: config.build, idle_exit: config.idle_exit },
@@ -129,9 +133,9 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
     let listener = std::os::unix::net::UnixListener::from(config.listener);
     listener.set_nonblocking(true).map_err(system("use the API's socket"))?;
     let listener = UnixListener::from_std(listener).map_err(system("use the API's socket"))?;
-    let stop = daemon.calls.stop();
-    let server = Server::new(api::router(Arc::clone(&daemon)), Arc::clone(&daemon.calls), stop);
-    std::fs::File::from(config.ready).write_all(b"ready\n").map_err(system("say that it is ready"))?;
+    let (router, calls) = (api::router(Arc::clone(&daemon)), Arc::clone(&daemon.calls));
+    let server = Server::new(router, calls, daemon.operator_uids.clone());
+    starting.ready().map_err(system("say that it is ready"))?;
     tracing::info!(socket = %config.socket_path.display(), instance = daemon.executor.instance, "ready");
 
     let accepting = server.accept(listener, config.idle_exit);
@@ -198,17 +202,18 @@ pub(crate) struct State {
 pub(crate) fn open(
     state: &Path,
     (mut signer, executor, clock): (impl toolcell_ledger::Sign + 'static, &Executor, &Arc<dyn Clock>),
+    progress: &mut ProgressFn<'_>,
 ) -> Result<State, DaemonError> {
     let status = signer.status().map_err(|source| DaemonError::Signer { source })?;
-    let keyid = Sha256::from_hex(&status.keyid).map_err(|bad| DaemonError::Signer {
+    let key = PublicKey::from_pem(status.public_pem.as_bytes()).map_err(|bad| DaemonError::Signer {
         source: toolcell_ledger::SignError::Protocol { detail: bad.to_string() },
     })?;
     let blobs = Blobs::open(&state.join("blobs")).map_err(|source| DaemonError::Blobs { source })?;
     let blobs = Arc::new(blobs);
     let path = state.join("ledger.db");
     let mut payloads =
-        Restorer { executor: executor.clone(), keyid, blobs: Arc::clone(&blobs), clock: Arc::clone(clock) };
-    let opening = Opening { path: &path, signer: Box::new(signer), payloads: &mut payloads };
+        Restorer { executor: executor.clone(), key: key.clone(), blobs: Arc::clone(&blobs), clock: Arc::clone(clock) };
+    let opening = Opening { path: &path, signer: Box::new(signer), payloads: &mut payloads, progress };
     let writer = match Ledger::open(opening) {
         Ok(ledger) => Ok(ledger),
         Err(error @ LedgerError::Invalid { .. }) => {
@@ -218,5 +223,5 @@ pub(crate) fn open(
         Err(source) => return Err(DaemonError::Ledger { source }),
     };
     let reader = Reader::open(&path).map_err(|source| DaemonError::Ledger { source })?;
-    Ok(State { log: Log { writer, reader: Arc::new(reader), signer: status }, blobs })
+    Ok(State { log: Log { writer, reader: Arc::new(reader), signer: status, key }, blobs })
 }

@@ -81,6 +81,19 @@ pub(crate) fn judge(ended: Ended) -> Judged {
 }
 
 fn see(end: End, limits: &Limits, output: Option<&CapturedOutput>) -> Seen {
+    let mut seen = by_end(end, limits, output);
+    let unread = output.into_iter().flat_map(|output| &output.unread);
+    // First, as a receipt has room for so many only.
+    seen.limits_hit.splice(..0, unread.map(|(name, why)| output_read(name.as_str(), why)));
+    seen
+}
+
+/// No limit, but said in the same place, where nobody who looks at the output overlooks it.
+fn output_read(name: &str, why: &str) -> LimitHit {
+    LimitHit { limit: OUTPUT_READ.to_owned(), seen: format!("{name} was not read to its end: {why}") }
+}
+
+fn by_end(end: End, limits: &Limits, output: Option<&CapturedOutput>) -> Seen {
     match end {
         End::NeverLetGo => Seen::not_started(Verdict::Cancelled, true, CANCELLED),
         End::NoPlan(fault) => no_plan(&fault),
@@ -93,6 +106,7 @@ fn see(end: End, limits: &Limits, output: Option<&CapturedOutput>) -> Seen {
                 seen.verdict = Verdict::Internal;
                 seen.words(("the output could not be read, and the tree was killed".to_owned(), REPORT));
                 seen.findings = vec![error.to_string()];
+                seen.limits_hit.extend(["stdout", "stderr"].map(|name| output_read(name, &error.to_string())));
             }
             seen
         }
@@ -204,6 +218,8 @@ fn over(report: EndReport, limits: &Limits, output: Option<&CapturedOutput>) -> 
 }
 
 const OUTPUT_LIMIT: &str = "output_limit_bytes";
+/// Digest and size of a stream are those of what was read, and there was, or may have been, more.
+const OUTPUT_READ: &str = "output_read";
 
 fn figures(usage: PlanUsage, output: Option<&CapturedOutput>) -> Usage {
     let bytes = |stream: fn(&CapturedOutput) -> u64| output.map(stream);

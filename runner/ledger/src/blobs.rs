@@ -4,7 +4,7 @@
 //! Guarantees: what [`Blobs::read`] returns has the digest that was asked for. Does not: delete anything, or store the
 //! empty content, which every instance has.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirEntry, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -58,8 +58,11 @@ impl Blobs {
         let blobs = Self { directory: directory.to_owned(), next: AtomicU64::new(0) };
         for item in std::fs::read_dir(directory).map_err(|source| file(directory, source))? {
             let item = item.map_err(|source| file(directory, source))?;
-            if item.file_name().to_string_lossy().starts_with(HALF_WRITTEN) {
-                std::fs::remove_file(item.path()).map_err(|source| file(&item.path(), source))?;
+            if item.file_name().to_string_lossy().starts_with(HALF_WRITTEN)
+                && let Err(error) = remove(&item)
+            {
+                // It is in nobody's way: a name that is taken is left out.
+                tracing::warn!(path = %item.path().display(), %error, "a leftover could not be removed");
             }
         }
         Ok(blobs)
@@ -74,10 +77,8 @@ impl Blobs {
         if bytes.is_empty() || self.holds(&digest, bytes) {
             return Ok(digest);
         }
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let half = self.directory.join(format!("{HALF_WRITTEN}{number}"));
         let path = self.path(&digest);
-        write_durably(&half, bytes).map_err(|source| file(&half, source))?;
+        let half = self.write_durably(bytes)?;
         std::fs::rename(&half, &path).map_err(|source| file(&path, source))?;
         self.sync().map_err(|source| file(&self.directory, source))?;
         Ok(digest)
@@ -105,6 +106,22 @@ impl Blobs {
         Ok(bytes)
     }
 
+    /// Writes the bytes under a name that is free.
+    fn write_durably(&self, bytes: &[u8]) -> Result<PathBuf, BlobError> {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let half = self.directory.join(format!("{HALF_WRITTEN}{number}"));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(file(&half, source)),
+                Ok(mut made) => {
+                    made.write_all(bytes).and_then(|()| made.sync_all()).map_err(|source| file(&half, source))?;
+                    return Ok(half);
+                }
+            }
+        }
+    }
+
     /// Whether the file is there with these bytes. The one who wrote it may not have made it durable yet, so that the
     /// file and the directory are synced all the same.
     fn holds(&self, digest: &Sha256, bytes: &[u8]) -> bool {
@@ -126,16 +143,9 @@ impl Blobs {
 /// How a file is called until it is whole.
 const HALF_WRITTEN: &str = "new-";
 
-fn write_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut made = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            std::fs::remove_file(path)?;
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?
-        }
-        other => other?,
-    };
-    made.write_all(bytes)?;
-    made.sync_all()
+fn remove(item: &DirEntry) -> std::io::Result<()> {
+    // A link is not followed, neither here nor within the folder (fs::remove_dir_all).
+    if item.file_type()?.is_dir() { std::fs::remove_dir_all(item.path()) } else { std::fs::remove_file(item.path()) }
 }
 
 fn file(path: &Path, source: std::io::Error) -> BlobError {
@@ -183,7 +193,22 @@ mod tests {
     fn what_was_left_half_written_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("new-7"), b"x").unwrap();
+        // Not ours, and no reason not to start: a folder with something in it, a link to elsewhere.
+        std::fs::create_dir_all(directory.path().join("new-8/deep")).unwrap();
+        std::fs::write(directory.path().join("new-8/deep/x"), b"x").unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("new-9")).unwrap();
         Blobs::open(directory.path()).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(elsewhere.path().is_dir());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(directory.path()).unwrap();
+        std::fs::create_dir(directory.path().join("new-0")).unwrap();
+        let digest = blobs.put(b"abc").unwrap();
+        assert_eq!(blobs.read(&digest, 3).unwrap(), b"abc");
     }
 }

@@ -4,13 +4,15 @@
 //! it in one transaction (WAL, `synchronous=FULL`), and only then answers. Reads go over a connection of their own.
 //!
 //! Guarantees: an append that was answered survives a power loss on a file system that honours fsync(2); entries form one
-//! chain of leaf hashes; a call has at most one live attempt; the log is opened only if it is what the signer remembers,
-//! entries that the signer signed and the ledger did not commit being appended first. After a failed commit nothing more
-//! is written. Does not: read or make payloads (closures and [`Payloads`] do), hold a key, check signatures, use the
-//! network, or start with a library, file system or file mode that would make the above untrue.
+//! chain of leaf hashes; a call has at most one live attempt; the log is opened only if it is what the signer remembers
+//! and every row follows from the payloads that the signer signed (see `check`), entries that the signer signed and the
+//! ledger did not commit being appended first. After a failed commit nothing more is written. Does not: read, make or
+//! verify payloads (closures and [`Payloads`] do), hold a key, use the network, or start with a library, file system or
+//! file mode that would make the above untrue.
 
 mod blobs;
 mod chain;
+mod check;
 mod error;
 mod location;
 mod open;
@@ -21,6 +23,7 @@ mod store;
 mod writer;
 
 pub use blobs::{BlobError, Blobs};
+pub use check::ProgressFn;
 pub use error::{BoxError, LedgerError};
 pub use location::FREE_BYTES_MIN;
 pub use open::{Ledger, Opening, QUEUE_MAX};

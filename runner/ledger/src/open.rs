@@ -12,7 +12,7 @@ use toolcell_types::signing::SignerStatus;
 use crate::chain::{self, Head};
 use crate::store::{self, failed};
 use crate::writer::Writer;
-use crate::{Append, Committed, LedgerError, Payloads, Record, Sign, location};
+use crate::{Append, Committed, LedgerError, Payloads, ProgressFn, Record, Sign, check, location};
 
 /// Most appends that wait; more are answered with [`LedgerError::Busy`].
 pub const QUEUE_MAX: usize = 1024;
@@ -25,6 +25,8 @@ pub struct Opening<'a> {
     pub signer: Box<dyn Sign>,
     /// Reads and makes payloads.
     pub payloads: &'a mut dyn Payloads,
+    /// Hears how far the check has come: entries checked, and of how many.
+    pub progress: &'a mut ProgressFn<'a>,
 }
 
 impl std::fmt::Debug for Opening<'_> {
@@ -50,16 +52,15 @@ impl Ledger {
     /// [`LedgerError::Invalid`] with the first bad index if it is not what the signer remembers; serve reads only.
     /// Otherwise why the file cannot be used.
     pub fn open(opening: Opening<'_>) -> Result<Self, LedgerError> {
-        let Opening { path, mut signer, payloads } = opening;
+        let Opening { path, mut signer, payloads, progress } = opening;
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_else(|| PathBuf::from("."));
         location::check_file_system(&directory)?;
         location::check_file(path, &directory)?;
         let mut connection = store::connect_writer(path)?;
         let status = signer.status().map_err(|source| LedgerError::Signer { source })?;
         let keyid = key_of(&connection, &status)?;
-        let mut head = chain::walk(&connection)?;
-        check_derived(&connection)?;
-        head = heal(&mut connection, head, (&status, keyid), payloads)?;
+        let head = check::all(&connection, keyid, &*payloads, progress)?;
+        let head = heal(&mut connection, head, (&status, keyid), payloads)?;
         restore_answers(&connection, payloads)?;
         let mut writer = Writer { connection, signer, head, keyid, directory };
         if head == Head::EMPTY {
@@ -137,36 +138,6 @@ fn key_of(connection: &Connection, status: &SignerStatus) -> Result<Sha256, Ledg
         }),
         _ => Ok(keyid),
     }
-}
-
-/// Every intent has its attempt, every outcome has settled one, and the states agree.
-fn check_derived(connection: &Connection) -> Result<(), LedgerError> {
-    let checks = [
-        (
-            "an attempt for this intent",
-            "SELECT min(e.idx) FROM entry e LEFT JOIN attempt a ON a.intent_idx=e.idx AND a.tenant=e.tenant \
-             AND a.key=e.key AND a.attempt=e.attempt WHERE e.event='submit' AND a.intent_idx IS NULL",
-        ),
-        (
-            "a settled attempt for this outcome",
-            "SELECT min(e.idx) FROM entry e LEFT JOIN attempt a ON a.outcome_idx=e.idx AND a.tenant=e.tenant \
-             AND a.key=e.key AND a.attempt=e.attempt AND a.state=e.state \
-             WHERE e.event IN ('finish','fail','lose') AND a.outcome_idx IS NULL",
-        ),
-        (
-            "an outcome for this settled attempt",
-            "SELECT min(a.intent_idx) FROM attempt a LEFT JOIN entry e ON e.idx=a.outcome_idx \
-             AND e.event IN ('finish','fail','lose') WHERE a.state<>'submitting' AND e.idx IS NULL",
-        ),
-    ];
-    for (expected, sql) in checks {
-        let index: Option<i64> =
-            connection.query_row(sql, [], |row| row.get(0)).map_err(failed("compare its tables"))?;
-        if let Some(index) = index.and_then(|index| u64::try_from(index).ok()) {
-            return Err(LedgerError::Invalid { index, expected: expected.to_owned(), found: "none".to_owned() });
-        }
-    }
-    Ok(())
 }
 
 /// Appends what the signer remembers and the ledger lacks, and refuses any other difference.

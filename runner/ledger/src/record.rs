@@ -198,18 +198,23 @@ impl Attempt {
 }
 
 /// What the ledger has to ask when it opens, since it does not read payloads itself.
-pub trait Payloads {
+///
+/// Reading and verifying is done on several threads at once.
+pub trait Payloads: Sync {
     /// The payload of entry 0.
     ///
     /// # Errors
     /// Whatever kept it from being made; the ledger is then not opened.
     fn genesis(&mut self, position: &LogPosition) -> Result<(Header, Vec<u8>), BoxError>;
 
-    /// What an entry means that the signer signed and the ledger did not commit.
+    /// Whether this is the signer's signature over the payload.
+    fn verifies(&self, payload: &[u8], signature: &[u8; 64]) -> bool;
+
+    /// What an entry means, by its payload alone. The header's `boot_us` and an intent's `identity` are absent.
     ///
     /// # Errors
     /// Whatever kept it from being read; the ledger is then not opened.
-    fn record(&mut self, payload: &[u8]) -> Result<(Header, Record), BoxError>;
+    fn record(&self, payload: &[u8]) -> Result<(Header, Record), BoxError>;
 
     /// The answer that belongs to an outcome, made again.
     ///

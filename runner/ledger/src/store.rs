@@ -11,7 +11,7 @@ use crate::{Attempt, AttemptKey, Committed, Entry, Header, LedgerError, Record};
 /// The oldest SQLite without the WAL-reset bug, as `sqlite3_libversion_number()` writes it: 3.51.3.
 const LIBRARY_MIN: i32 = 3_051_003;
 /// `user_version` of the schema below.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 /// `entry` is the truth; its triggers guard against accidents only. `attempt` and `answer` follow from it.
 const TABLES: &str = "
@@ -100,7 +100,33 @@ fn make_tables(connection: &Connection) -> Result<(), LedgerError> {
         let expected = format!("a ledger of schema {SCHEMA}");
         return Err(LedgerError::Invalid { index: 0, expected, found: format!("schema {got}") });
     }
-    Ok(())
+    check_schema(connection)
+}
+
+/// Refuses tables, indexes, views and triggers that are not exactly those above: they decide what a statement reads.
+fn check_schema(connection: &Connection) -> Result<(), LedgerError> {
+    let model = Connection::open_in_memory().map_err(failed("make a model of its tables"))?;
+    model.execute_batch(TABLES).map_err(failed("make a model of its tables"))?;
+    let (wanted, found) = (schema(&model)?, schema(connection)?);
+    let odd = wanted.iter().find(|item| !found.contains(item)).map(|item| (item, "is missing or another"));
+    let odd = odd.or_else(|| found.iter().find(|item| !wanted.contains(item)).map(|item| (item, "is there")));
+    let Some(((kind, name, ..), what)) = odd else { return Ok(()) };
+    let expected = "the tables, indexes and triggers of a ledger and nothing else".to_owned();
+    Err(LedgerError::Invalid { index: 0, expected, found: format!("the {kind} {name} {what}") })
+}
+
+/// Kind, name, table and text.
+type SchemaItem = (String, String, String, Option<String>);
+
+/// Everything in the schema (`sqlite_schema`).
+fn schema(connection: &Connection) -> Result<Vec<SchemaItem>, LedgerError> {
+    connection
+        .prepare("SELECT type,name,tbl_name,sql FROM sqlite_schema ORDER BY name")
+        .and_then(|mut all| {
+            let items = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            items.collect()
+        })
+        .map_err(failed("read its schema"))
 }
 
 /// For `map_err`: what was being done.

@@ -36,6 +36,12 @@ pub enum AssembleError {
         /// What the bytes have.
         got: Sha256,
     },
+    /// A stored answer has no form that its output could be taken from.
+    #[error("the stored answer cannot be read")]
+    Stored {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// It could not be written as JSON.
     #[error("the answer could not be written")]
     Encode {
@@ -86,6 +92,21 @@ pub fn answer(
         image: definition.image,
         receipt: envelope,
     })
+}
+
+/// The answer to a call whose outcome is signed, with the output that a stored answer holds. Nothing else of that is
+/// used, and of the output only what has the digests that the outcome names.
+///
+/// # Errors
+/// [`AssembleError`] if `stored` is no answer, or not that of this outcome.
+pub fn again(payload: &[u8], stored: &[u8], envelope: Envelope) -> Result<Answer, AssembleError> {
+    let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| AssembleError::Stored { source };
+    let stored: Answer = serde_json::from_slice(stored).map_err(|source| unreadable(source.into()))?;
+    let bytes = |text: OutputText| match text {
+        OutputText::Text(text) => Ok(text.into_bytes()),
+        OutputText::Base64 { base64 } => STANDARD.decode(base64).map_err(|source| unreadable(source.into())),
+    };
+    answer(payload, &bytes(stored.stdout)?, &bytes(stored.stderr)?, envelope)
 }
 
 /// The bytes of an answer as they are stored, sent and replayed.

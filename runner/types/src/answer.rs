@@ -194,7 +194,7 @@ pub struct Answer {
     pub error: Option<ToolError>,
     /// Why it ended.
     pub verdict: Verdict,
-    /// Limits that were reached.
+    /// Limits that were reached; and `output_read` for each stream that was not read to its end.
     pub limits_hit: Vec<LimitHit>,
     /// Figures.
     pub usage: Usage,

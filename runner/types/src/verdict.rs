@@ -62,10 +62,13 @@ impl Verdict {
 }
 
 /// A limit that was reached, and how that was seen. Being listed here does not make it the cause.
+///
+/// One name is no limit: `output_read` says that a stream was not read to its end, because somebody outside of the cell
+/// still held its pipe or wrote to it. Digest and size are then those of what was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitHit {
-    /// The limit's name, as in `limits`.
+    /// The limit's name, as in `limits`; or `output_read`.
     pub limit: String,
     /// Where it was seen.
     pub seen: String,

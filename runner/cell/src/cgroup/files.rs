@@ -67,6 +67,26 @@ pub(super) fn remove_unless_used(path: &Path) -> Result<(), CgroupError> {
     }
 }
 
+/// Whether a group is not there, or was removed while it was looked at (ENODEV of its files).
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(nix::libc::ENOENT | nix::libc::ENODEV))
+}
+
+/// Makes a group again while its parent vanishes under it: the last of several instances removes the common parent at
+/// the moment in which another begins.
+pub(super) fn again_while_it_vanishes(make: impl Fn() -> Result<(), CgroupError>) -> Result<(), CgroupError> {
+    for _round in 0..VANISHED_MAX {
+        match make() {
+            Err(CgroupError::Access { source, .. }) if is_gone(&source) => {}
+            other => return other,
+        }
+    }
+    make()
+}
+
+/// More often than instances end at one moment.
+const VANISHED_MAX: u32 = 100;
+
 /// Process numbers in `cgroup.procs` of a group.
 pub(super) fn members_of(dir: &Path) -> Result<Vec<i32>, CgroupError> {
     let text = read(&dir.join("cgroup.procs"))?;

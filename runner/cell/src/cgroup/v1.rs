@@ -11,7 +11,8 @@ use toolcell_types::{CellId, Limits};
 
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
-    access, keyed, kill_member, members_of, mismatch, number, read, remove_dir, remove_unless_used, write, write_text,
+    access, again_while_it_vanishes, keyed, kill_member, members_of, mismatch, number, read, remove_dir,
+    remove_unless_used, write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
 
@@ -83,7 +84,7 @@ impl Instance {
             }
         }
         for (_, root) in &roots {
-            fs::create_dir_all(root).map_err(access("make", root))?;
+            again_while_it_vanishes(|| fs::create_dir_all(root).map_err(access("make", root)))?;
         }
         let opened = Self { roots };
         opened.sweep()?;

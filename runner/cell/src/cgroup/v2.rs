@@ -18,8 +18,8 @@ use toolcell_types::{CellId, Fact, Limits};
 pub(super) use self::place::{Mount, mount, settle};
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
-    access, keyed, kill_member, members_of, mismatch, number, put, read, remove_dir, remove_unless_used, write,
-    write_text,
+    access, again_while_it_vanishes, keyed, kill_member, members_of, mismatch, number, put, read, remove_dir,
+    remove_unless_used, write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
 
@@ -43,7 +43,7 @@ impl Instance {
     pub(super) fn open(mount: &Mount, parent: &str, instance: &str) -> Result<Self, CgroupError> {
         let parent = mount.below(parent);
         let dir = parent.join(instance);
-        place::hand_down_to(&mount.point, &dir)?;
+        again_while_it_vanishes(|| place::hand_down_to(&mount.point, &dir))?;
         for cell in children(&dir)? {
             tracing::info!(path = %cell.display(), "removing a group that an earlier start left");
             sweep_tree(&cell)?;

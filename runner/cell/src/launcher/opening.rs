@@ -6,17 +6,20 @@
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
+use toolcell_sys::Child;
 use toolcell_types::CellId;
 use toolcell_types::plan::{KillReason, LaunchFault, PACKET_MAX_BYTES, Prepare, ToLauncher};
 use zeroize::Zeroizing;
 
 use super::source::{OPENING_PARTS, Part, Source};
 use super::{Launcher, LauncherError, bad_plan};
+use crate::clock::monotonic_us;
 use crate::opener::{self, Opener};
 use crate::workshop::Passed;
 
-/// Most children that could not be killed: each holds a process; beyond that, mounts are refused.
-const STUCK_MAX: usize = 64;
+/// Most children that could not be killed, of one user and of all: each holds a process; beyond that, mounts are refused.
+const STUCK_OF_ONE_MAX: usize = 8;
+const STUCK_MAX: usize = 256;
 
 /// A plan whose mounts are being opened.
 #[derive(Debug)]
@@ -27,6 +30,18 @@ pub(super) struct Opening {
     opener: Opener,
 }
 
+/// A child that opened mounts and is not reaped yet.
+#[derive(Debug)]
+pub(super) struct Stuck {
+    child: Child,
+    /// Whose mounts they were.
+    uid: u32,
+    since_us: u64,
+}
+
+/// How long a child may take to die before it counts as stuck, microseconds.
+const DYING_US: u64 = 1_000_000;
+
 impl Launcher {
     /// Starts opening; the cell is built when the answer is there.
     pub(super) fn open_first(
@@ -36,8 +51,14 @@ impl Launcher {
         passed: Passed,
         packet: &[u8],
     ) -> Result<(), LauncherError> {
-        if self.stuck.len() >= STUCK_MAX {
-            return self.refuse(cell, opener::too_late());
+        let now_us = monotonic_us();
+        let stuck = |of: Option<u32>| {
+            let those = self.stuck.iter().filter(|one| of.is_none_or(|uid| one.uid == uid));
+            those.filter(|one| now_us.saturating_sub(one.since_us) > DYING_US).count()
+        };
+        if stuck(Some(prepare.caller.uid)) >= STUCK_OF_ONE_MAX || stuck(None) >= STUCK_MAX {
+            let count = stuck(Some(prepare.caller.uid));
+            return self.refuse(cell, opener::too_many(count));
         }
         let started = crate::workshop::validate(prepare).and_then(|()| {
             let plan = keep(packet).map_err(|error| LaunchFault::Stage {
@@ -63,9 +84,16 @@ impl Launcher {
     /// The child has answered, or will not.
     pub(super) fn on_opening(&mut self, slot: u32, part: Part) -> Result<(), LauncherError> {
         let Some(opening) = self.openings.remove(&slot) else { return Ok(()) };
-        let Opening { cell, plan, passed, opener } = opening;
-        let trees = if part == Part::Opened { opener.take() } else { Err(opener::too_late()) };
-        self.stuck.push(opener.into_child());
+        let Opening { cell, plan, passed, mut opener } = opening;
+        let trees = match opener.take() {
+            Some(answer) => answer,
+            None if part == Part::Opened => {
+                let _none = self.openings.insert(slot, Opening { cell, plan, passed, opener });
+                return Ok(());
+            }
+            None => Err(opener.too_late()),
+        };
+        self.bury(opener);
         self.reap_openers();
         let trees = match trees {
             Ok(trees) => trees,
@@ -87,7 +115,7 @@ impl Launcher {
     /// Ends an opening that nobody wants any more; `false` if there is none.
     pub(super) fn kill_opening(&mut self, slot: u32, reason: KillReason) -> Result<bool, LauncherError> {
         let Some(opening) = self.openings.remove(&slot) else { return Ok(false) };
-        self.stuck.push(opening.opener.into_child());
+        self.bury(opening.opener);
         self.reap_openers();
         self.drop_opening(opening.cell, slot, LaunchFault::Killed { reason }).map(|()| true)
     }
@@ -97,9 +125,14 @@ impl Launcher {
         self.refuse(cell, fault)
     }
 
+    fn bury(&mut self, opener: Opener) {
+        let (child, uid) = opener.into_child();
+        self.stuck.push(Stuck { child, uid, since_us: monotonic_us() });
+    }
+
     /// Reaps children that have opened what they were to, and kills those that will not.
     pub(super) fn reap_openers(&mut self) {
-        self.stuck.retain(|child| !opener::is_gone(child));
+        self.stuck.retain(|one| !opener::is_gone(&one.child));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starts a daemon on the default socket, detached, for as long as it is used.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -19,6 +19,8 @@ use crate::build_digest::SELF_EXE;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paths::Places;
+use crate::ready::{self, Patience, ReadyPipe, Word};
+use crate::render;
 
 /// How long a daemon that nobody asks lives, in seconds.
 pub(crate) const IDLE_EXIT_S: u32 = 60;
@@ -137,20 +139,26 @@ fn fresh_log(path: &Path) -> io::Result<File> {
 
 /// Whether the word came. The end of the pipe without it means that `serve` ended.
 fn wait(ready: OwnedFd) -> anyhow::Result<bool> {
-    let begin = Instant::now();
+    let (mut ready, mut patience) = (ReadyPipe::new(ready), Patience::new(READY_PATIENCE));
     loop {
-        let left = READY_PATIENCE.saturating_sub(begin.elapsed());
-        let timeout = rustix::event::Timespec::try_from(left).context("cannot wait for the daemon")?;
+        let timeout = rustix::event::Timespec::try_from(patience.left()).context("cannot wait for the daemon")?;
         match poll(&mut [PollFd::new(&ready, PollFlags::IN)], Some(&timeout)) {
             Ok(0) => return Ok(false),
-            Ok(_) => break,
-            Err(Errno::INTR) => {}
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
             Err(errno) => return Err(anyhow::Error::new(errno).context("cannot wait for the daemon")),
         }
+        for word in ready.words().context("cannot hear from the daemon")? {
+            match word {
+                Word::Ready => return Ok(true),
+                Word::End => return Ok(false),
+                Word::Checking { checked, of } if patience.hear(checked) => {
+                    render::say(&ready::words_of(checked, of));
+                }
+                Word::Checking { .. } => {}
+            }
+        }
     }
-    let mut word = [0_u8; 16];
-    let length = File::from(ready).read(&mut word).context("cannot hear from the daemon")?;
-    Ok(word.get(..length) == Some(b"ready\n".as_slice()))
 }
 
 /// What the log ends with, and the hint in it, if `serve` gave one.
@@ -230,7 +238,7 @@ mod tests {
         drop(tell);
         assert!(!wait(ready).unwrap());
         let (ready, tell) = rustix::pipe::pipe().unwrap();
-        rustix::io::write(&tell, b"ready\n").unwrap();
+        rustix::io::write(&tell, b"checking 1 of 2\nready\n").unwrap();
         assert!(wait(ready).unwrap());
     }
 }

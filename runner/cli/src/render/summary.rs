@@ -23,14 +23,21 @@ pub(crate) enum Place<'a> {
     Stdout,
 }
 
+/// What is listed among the limits if a stream was not read to its end.
+const OUTPUT_READ: &str = "output_read";
+
 /// The line, without its line feed. `why` is why the program did not start, where that is known better.
 pub(crate) fn summary(answer: &Answer, place: Place<'_>, is_replay: bool, why: Option<&str>) -> String {
     let ending = ending(answer);
     let mut parts = vec![why.map_or_else(|| ending.clone(), |why| format!("{why}: {ending}"))];
     parts.extend(usage(answer));
-    let hit: Vec<&str> = answer.limits_hit.iter().map(|hit| hit.limit.as_str()).collect();
+    let (unread, hit): (Vec<&str>, Vec<&str>) =
+        answer.limits_hit.iter().map(|hit| hit.limit.as_str()).partition(|limit| *limit == OUTPUT_READ);
     if !hit.is_empty() {
         parts.push(format!("reached {}", hit.join(" and ")));
+    }
+    if !unread.is_empty() {
+        parts.push("output not read to its end".to_owned());
     }
     parts.extend(controls(answer));
     parts.push(receipt(answer, place));
@@ -177,6 +184,8 @@ mod tests {
         let hit = |limit: &str| toolcell_types::LimitHit { limit: limit.to_owned(), seen: "x".to_owned() };
         answer.limits_hit = vec![hit("tmp_bytes"), hit("pids")];
         assert!(summary(&answer, HERE, false, None).contains(", reached tmp_bytes and pids, "));
+        answer.limits_hit = vec![hit("output_read"), hit("output_read"), hit("pids")];
+        assert!(summary(&answer, HERE, false, None).contains(", reached pids, output not read to its end, "));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! process into the launcher.
 
 use std::ffi::{CStr, CString};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -16,13 +16,15 @@ use toolcell_sys::Child;
 use super::error::{ServeError, call};
 use super::settings::Settings;
 use super::signals::Signals;
+use crate::args::LogFormat;
+use crate::ready::{self, Patience, ReadyPipe, Word};
 use crate::render;
 
 /// The running binary (proc(5)); a file replaced meanwhile is not what the parts are started from.
 const PROGRAM: &CStr = c"/proc/self/exe";
 /// All that any part has in its environment.
 const ENVIRONMENT: [&CStr; 1] = [c"LANG=C.UTF-8"];
-/// A daemon that settles a long ledger first needs a while; one that hangs must not hang us.
+/// For a start without progress: a daemon that checks a long ledger says how far it is; one that hangs must not hang us.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What a part that gives up takes to say why.
 const LAST_WORDS: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -50,9 +52,31 @@ pub(super) struct Parts {
     launcher: OwnedFd,
 }
 
+/// Who hears how far a start is.
+#[derive(Debug)]
+pub(super) struct Audience<'a> {
+    /// How our own lines look.
+    pub(super) log_format: LogFormat,
+    /// Whoever started us and waits.
+    pub(super) starter: Option<&'a OwnedFd>,
+}
+
+impl Audience<'_> {
+    fn tell(&self, patience: &mut Patience, (checked, of): (u64, u64)) {
+        ready::pass_on(self.starter, checked, of);
+        if !patience.hear(checked) {
+            return;
+        }
+        match self.log_format {
+            LogFormat::Human => render::say(&ready::words_of(checked, of)),
+            LogFormat::Json => tracing::info!(checked, of, "waiting for the ledger to be checked"),
+        }
+    }
+}
+
 impl Outfit<'_> {
     /// Starts both and waits until the daemon takes calls. On failure neither is left.
-    pub(super) fn start(self, signals: &Signals) -> Result<Parts, ServeError> {
+    pub(super) fn start(self, signals: &Signals, audience: &Audience<'_>) -> Result<Parts, ServeError> {
         let pair = |kind| {
             let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
             call("socketpair", pair)
@@ -79,7 +103,7 @@ impl Outfit<'_> {
         // Our copies of the daemon's ends: its death must show as the end of these.
         drop((to_launcher, to_signer, to_daemon, tell));
         let parts = Parts { signer, daemon, launcher };
-        parts.wait_until_ready(ready, signals).inspect_err(|_| parts.end())?;
+        parts.wait_until_ready(ready, signals, audience).inspect_err(|_| parts.end())?;
         Ok(parts)
     }
 
@@ -126,12 +150,12 @@ impl Outfit<'_> {
 }
 
 impl Parts {
-    /// Ready is one line on the pipe. The end of the pipe, or of a part, means that there will be none.
-    fn wait_until_ready(&self, ready: OwnedFd, signals: &Signals) -> Result<(), ServeError> {
-        let begin = Instant::now();
+    /// Waits for the word on the pipe, as long as the start makes progress. The end of the pipe, or of a part, means that
+    /// the word will not come.
+    fn wait_until_ready(&self, ready: OwnedFd, signals: &Signals, audience: &Audience<'_>) -> Result<(), ServeError> {
+        let (mut ready, mut patience) = (ReadyPipe::new(ready), Patience::new(PATIENCE));
         loop {
-            let left = PATIENCE.saturating_sub(begin.elapsed());
-            let timeout = Timespec::try_from(left)
+            let timeout = Timespec::try_from(patience.left())
                 .map_err(|source| ServeError::Call { call: "poll", source: io::Error::other(source) })?;
             let mut polled = [
                 PollFd::new(signals, PollFlags::IN),
@@ -140,7 +164,7 @@ impl Parts {
                 PollFd::new(&self.daemon.pidfd, PollFlags::IN),
             ];
             match poll(&mut polled, Some(&timeout)) {
-                Ok(0) => return Err(ServeError::NotReady { part: "daemon", why: "was not ready within 30 s" }),
+                Ok(0) => return Err(ServeError::NotReady { part: "daemon", why: "made no progress for 30 s" }),
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(errno) => return call("poll", Err(errno)),
@@ -150,14 +174,15 @@ impl Parts {
                 return Err(ServeError::Asked);
             }
             // What was written before an end counts.
-            return if has_line { self.read_line(ready) } else { Err(self.blame()) };
+            let words = if has_line { call("read", ready.words())? } else { vec![Word::End] };
+            for word in words {
+                match word {
+                    Word::Ready => return Ok(()),
+                    Word::Checking { checked, of } => audience.tell(&mut patience, (checked, of)),
+                    Word::End => return Err(self.blame()),
+                }
+            }
         }
-    }
-
-    fn read_line(&self, ready: OwnedFd) -> Result<(), ServeError> {
-        let mut line = [0_u8; 16];
-        let length = call("read", std::fs::File::from(ready).read(&mut line))?;
-        if line.get(..length) == Some(b"ready\n".as_slice()) { Ok(()) } else { Err(self.blame()) }
     }
 
     /// Waits until both have said why they end, as each takes the other with it, and names the one that ended badly.

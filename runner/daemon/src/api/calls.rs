@@ -14,14 +14,19 @@ use toolcell_receipts::{assemble, dsse};
 use toolcell_types::{CallId, CallState, ErrorCode, Problem, RunningCall};
 
 use super::reply::{self, problem_response};
-use super::request::{Asker, NamedCall};
+use super::request::{Asker, NamedCall, NoQuery};
+use crate::answers;
 use crate::calls::{CallKey, LiveCall};
 use crate::daemon::{Daemon, fault};
-use crate::gate::answer_lost;
 use crate::identify::Identity;
 
 /// The answer of a call that is over, or what is known of one that runs.
-pub(super) async fn show(State(daemon): State<Arc<Daemon>>, asker: Asker, NamedCall(id): NamedCall) -> Response<Body> {
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    asker: Asker,
+    NamedCall(id): NamedCall,
+    NoQuery: NoQuery,
+) -> Response<Body> {
     match look(&daemon, &asker.identity, &id).await {
         Ok(Found::Answer(answer)) => reply::answer(answer),
         Ok(Found::Running(running)) => reply::json(StatusCode::OK, &running),
@@ -34,6 +39,7 @@ pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,
     asker: Asker,
     NamedCall(id): NamedCall,
+    NoQuery: NoQuery,
 ) -> Response<Body> {
     if let Some(live) = live(&daemon, &asker.identity, &id) {
         tracing::info!(call_id = %id, by = asker.identity.principal().id, "a call is cancelled");
@@ -63,7 +69,7 @@ async fn look(daemon: &Daemon, identity: &Identity, id: &CallId) -> Result<Found
     if attempt.state == CallState::Submitting {
         return running(daemon, &attempt).await.map(Found::Running);
     }
-    answer(daemon, attempt).await.map(Found::Answer)
+    answers::of(daemon, identity.who(), &attempt).await.map(Found::Answer)
 }
 
 /// The live call of that name.
@@ -95,24 +101,9 @@ pub(super) async fn recorded(daemon: &Daemon, identity: &Identity, id: &CallId) 
     })
 }
 
-/// The stored answer.
-///
-/// # Errors
-/// `LEDGER_INVALID` if it is lost.
-pub(super) async fn answer(daemon: &Daemon, attempt: Attempt) -> Result<Bytes, Problem> {
-    let key = attempt.key.clone();
-    let body = daemon.read(move |reader| reader.answer(&key)).await?;
-    body.map(Bytes::from).ok_or_else(|| answer_lost(&attempt))
-}
-
 /// What is told of a call whose intent stands in the ledger alone.
 async fn running(daemon: &Daemon, attempt: &Attempt) -> Result<RunningCall, Problem> {
-    let index = attempt.intent_index;
-    let lost = || {
-        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
-        fault("the ledger names an intent that it does not hold", &error)
-    };
-    let entry = daemon.read(move |reader| reader.entry(index)).await?.ok_or_else(lost)?;
+    let (entry, _intent) = answers::intent_of(daemon, attempt).await?;
     let envelope = dsse::envelope(&entry.payload, &entry.signature, &entry.keyid);
     assemble::running(&entry.payload, envelope).map_err(|error| fault("an intent cannot be read", &error))
 }

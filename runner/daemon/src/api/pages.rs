@@ -12,7 +12,7 @@ use toolcell_types::{
 };
 
 use super::reply::{json, problem_response};
-use super::request::{Asker, Query};
+use super::request::{Asker, NoQuery, Query};
 use crate::daemon::Daemon;
 
 /// Most lines of one page, and how many there are if nothing is said.
@@ -104,7 +104,7 @@ pub(super) async fn keys(State(daemon): State<Arc<Daemon>>, RawQuery(query): Raw
 }
 
 /// `GET /healthz`: for everybody who may connect, also with an invalid ledger.
-pub(super) async fn health(State(daemon): State<Arc<Daemon>>) -> Response<Body> {
+pub(super) async fn health(State(daemon): State<Arc<Daemon>>, NoQuery: NoQuery) -> Response<Body> {
     json(StatusCode::OK, &health_of(&daemon))
 }
 

@@ -10,11 +10,11 @@ use toolcell_types::{ErrorCode, Problem};
 
 use super::pages::health_of;
 use super::reply::{json, problem_response};
-use super::request::Asker;
+use super::request::{Asker, NoQuery};
 use crate::daemon::Daemon;
 
 /// For operators. Whether the daemon is idle is decided in the moment in which it stops to take calls.
-pub(super) async fn shutdown(State(daemon): State<Arc<Daemon>>, asker: Asker) -> Response<Body> {
+pub(super) async fn shutdown(State(daemon): State<Arc<Daemon>>, asker: Asker, NoQuery: NoQuery) -> Response<Body> {
     if asker.identity.principal().role != Role::Operator {
         let detail = "only an operator may end the daemon";
         return problem_response(Problem::new(ErrorCode::RoleDenied, detail, "ask whoever started it"));

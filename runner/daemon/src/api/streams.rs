@@ -8,15 +8,14 @@ use axum::http::Response;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use toolcell_ledger::Attempt;
-use toolcell_receipts::statement::{self, Recorded, Stream};
 use toolcell_types::{CallId, CallState, ErrorCode, Problem};
 
 use super::calls::{live, recorded};
 use super::reply::{self, problem_response};
 use super::request::{Asker, NamedCall, Query};
+use crate::answers;
 use crate::calls::CallKey;
 use crate::daemon::{Daemon, fault};
-use crate::gate::answer_lost;
 use crate::identify::Identity;
 use crate::output::{Follower, Output, StreamName};
 
@@ -30,7 +29,7 @@ pub(super) async fn stdout(
     NamedCall(id): NamedCall,
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
-    give(&daemon, &asker.identity, (&id, StreamName::Stdout), query.as_deref()).await
+    give(&daemon, &asker, (&id, StreamName::Stdout), query.as_deref()).await
 }
 
 /// Standard error.
@@ -40,16 +39,16 @@ pub(super) async fn stderr(
     NamedCall(id): NamedCall,
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
-    give(&daemon, &asker.identity, (&id, StreamName::Stderr), query.as_deref()).await
+    give(&daemon, &asker, (&id, StreamName::Stderr), query.as_deref()).await
 }
 
 async fn give(
     daemon: &Daemon,
-    identity: &Identity,
+    asker: &Asker,
     (id, name): (&CallId, StreamName),
     query: Option<&str>,
 ) -> Response<Body> {
-    match find(daemon, identity, (id, name), query).await {
+    match find(daemon, asker, (id, name), query).await {
         Ok(body) => reply::bytes(body),
         Err(problem) => problem_response(problem),
     }
@@ -57,20 +56,23 @@ async fn give(
 
 async fn find(
     daemon: &Daemon,
-    identity: &Identity,
+    asker: &Asker,
     (id, name): (&CallId, StreamName),
     query: Option<&str>,
 ) -> Result<Body, Problem> {
+    let identity = &asker.identity;
     let follow = Query::parse(query, &["follow"])?.flag("follow")?;
     daemon.ledger()?;
     let Some(output) = output(daemon, identity, id) else {
         let attempt = recorded(daemon, identity, id).await?;
-        return stored(daemon, &attempt, (name, follow)).await.map(Body::from);
+        return stored(daemon, identity, &attempt, (name, follow)).await.map(Body::from);
     };
     if !follow {
-        return Ok(Body::from(output.captured(name).kept));
+        let kept = Bytes::from(output.captured(name).kept);
+        return answers::hold(daemon, identity.who(), kept).await.map(Body::from);
     }
     let follower = output.follow(name).ok_or_else(|| beginning_gone(id, name))?;
+    asker.follows.set(Some(Arc::clone(&output)));
     let (sender, body) = Channel::<Bytes>::new(PIECES);
     drop(tokio::spawn(pass_on(follower, sender)));
     Ok(Body::new(body))
@@ -92,29 +94,31 @@ async fn pass_on(mut follower: Follower, mut sender: Sender<Bytes>) {
 }
 
 /// What was kept of a call that is over.
-async fn stored(daemon: &Daemon, attempt: &Attempt, (name, follow): (StreamName, bool)) -> Result<Vec<u8>, Problem> {
-    let Some(index) = attempt.outcome_index.filter(|_| attempt.state != CallState::Submitting) else {
-        return Ok(Vec::new());
-    };
-    let entry = daemon.read(move |reader| reader.entry(index)).await?;
-    let recorded = entry.map(|entry| statement::read(&entry.payload)).transpose();
-    let stream: Stream = match recorded.map_err(|error| fault("an outcome cannot be read", &error))? {
-        Some(Recorded::Outcome { outcome, .. }) => match name {
-            StreamName::Stdout => outcome.stdout,
-            StreamName::Stderr => outcome.stderr,
-        },
-        Some(Recorded::Genesis { .. } | Recorded::Intent { .. }) | None => return Err(answer_lost(attempt)),
+async fn stored(
+    daemon: &Daemon,
+    identity: &Identity,
+    attempt: &Attempt,
+    (name, follow): (StreamName, bool),
+) -> Result<Bytes, Problem> {
+    if attempt.state == CallState::Submitting {
+        return Ok(Bytes::new());
+    }
+    let (_entry, outcome) = answers::outcome_of(daemon, attempt).await?;
+    let stream = match name {
+        StreamName::Stdout => outcome.stdout,
+        StreamName::Stderr => outcome.stderr,
     };
     if follow && stream.dropped_bytes > 0 {
         return Err(beginning_gone(&attempt.call_id, name));
     }
+    let share = answers::room(daemon, identity.who(), stream.kept_bytes).await?;
     let blobs = Arc::clone(&daemon.blobs);
     let read = tokio::task::spawn_blocking(move || blobs.read(&stream.kept, stream.kept_bytes)).await;
     match read {
-        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Ok(bytes)) => Ok(answers::held(bytes.into(), share)),
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "kept output is lost");
-            Err(answer_lost(attempt))
+            Err(answers::lost(attempt))
         }
         Err(error) => Err(fault("a read of kept output did not end", &error)),
     }

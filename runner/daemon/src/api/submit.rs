@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use toolcell_types::{Problem, RunningCall};
 
 use super::reply::{self, REPLAYED, problem_response};
-use super::request::{self, Asker};
+use super::request::{self, Asker, Query};
+use crate::answers;
 use crate::daemon::{Daemon, fault};
 use crate::decode::RawCall;
 use crate::pipeline::{self, Reply};
@@ -20,11 +21,16 @@ const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-appli
 pub(super) async fn submit(
     State(daemon): State<Arc<Daemon>>,
     asker: Asker,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
-    match take(daemon, asker, headers, body).await {
-        Ok(Reply::Answer(answer)) => reply::answer(answer),
+    let who = asker.identity.who();
+    match take(Arc::clone(&daemon), asker, (query, headers), body).await {
+        Ok(Reply::Answer(answer)) => match answers::hold(&daemon, who, answer).await {
+            Ok(answer) => reply::answer(answer),
+            Err(problem) => problem_response(problem),
+        },
         Ok(Reply::Replayed(answer)) => {
             let mut response = reply::answer(answer);
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
@@ -35,10 +41,18 @@ pub(super) async fn submit(
     }
 }
 
-async fn take(daemon: Arc<Daemon>, asker: Asker, headers: HeaderMap, body: Body) -> Result<Reply, Problem> {
+async fn take(
+    daemon: Arc<Daemon>,
+    asker: Asker,
+    (query, headers): (Option<String>, HeaderMap),
+    body: Body,
+) -> Result<Reply, Problem> {
     let received = daemon.clock.monotonic();
-    let body = request::body(&headers, body).await?;
-    let raw = RawCall { body, peer: asker.peer, prefer: request::preferences(&headers), received };
+    let share = daemon.memory.bodies.take(asker.identity.who(), 0).map_err(request::short)?;
+    let (body, share) = request::body((&headers, share), body).await?;
+    // After the body, so that its sender hears it.
+    Query::parse(query.as_deref(), &[])?;
+    let raw = RawCall { body, share, peer: asker.peer, prefer: request::preferences(&headers), received };
     // In a task of its own: a client that goes away takes only this wait with it.
     let running = tokio::spawn(pipeline::submit(daemon, raw));
     running.await.unwrap_or_else(|error| Err(fault("a call's task broke down", &error)))

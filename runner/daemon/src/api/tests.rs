@@ -3,6 +3,7 @@
 mod restart;
 mod seeing;
 mod starting;
+mod tampering;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use tower_service::Service as _;
 
 use super::*;
 use crate::UnavailableControl;
-use crate::calls::LIVE_MAX;
+use crate::calls::OWN_MAX;
 use crate::cardboard::{self, PaperSigner, Seen};
 use crate::identify::Peer;
 
@@ -136,6 +137,11 @@ async fn whatever_is_refused_is_refused_as_a_problem_and_changes_nothing() {
     };
     let get = |path: &str| Request::get(path).body(Body::empty()).unwrap();
     let post = |body: Body| Request::post("/v1/calls").body(body).unwrap();
+    let coded = |codings: &[&str]| {
+        let post = Request::post("/v1/calls");
+        let post = codings.iter().fold(post, |post, coding| post.header("transfer-encoding", *coding));
+        post.body(Body::from(python("a", "print:x").to_string())).unwrap()
+    };
     let long = Body::from(vec![b' '; toolcell_types::BODY_MAX_BYTES + 1]);
     for (request, status, code) in [
         (get("/"), 404, "NOT_FOUND"),
@@ -148,6 +154,18 @@ async fn whatever_is_refused_is_refused_as_a_problem_and_changes_nothing() {
         (get("/v1/calls?limit=0"), 400, "INVALID_REQUEST"),
         (get("/v1/calls?lim=1"), 400, "INVALID_REQUEST"),
         (get("/v1/tools?x=1"), 400, "INVALID_REQUEST"),
+        (get("/healthz?x"), 400, "INVALID_REQUEST"),
+        (get("/v1/calls/a?x=1"), 400, "INVALID_REQUEST"),
+        (Request::post("/v1/calls/a/cancel?x=1").body(Body::empty()).unwrap(), 400, "INVALID_REQUEST"),
+        (Request::post("/v1/shutdown?x=1").body(Body::empty()).unwrap(), 400, "INVALID_REQUEST"),
+        (
+            Request::post("/v1/calls?x=1").body(Body::from(python("a", "print:x").to_string())).unwrap(),
+            400,
+            "INVALID_REQUEST",
+        ),
+        (coded(&["gzip, chunked"]), 501, "INVALID_REQUEST"),
+        (coded(&["gzip", "chunked"]), 501, "INVALID_REQUEST"),
+        (coded(&["chunked", "chunked"]), 501, "INVALID_REQUEST"),
         (get("/v1/keys?x=1"), 400, "INVALID_REQUEST"),
         (get("/v1/receipts?after=x"), 400, "INVALID_REQUEST"),
         (get("/v1/calls/a%20b"), 400, "INVALID_REQUEST"),
@@ -198,7 +216,9 @@ async fn too_much_output_is_killed_and_named() {
     call["limits"] = json!({"output_limit_bytes": 200_000, "output_keep_bytes": 1000});
     let answer = world.post(CALLER, "/v1/calls", &call).await.answer();
     assert_eq!(answer.verdict, Verdict::OutputLimit);
-    assert_eq!(answer.limits_hit[0].limit, "output_limit_bytes");
+    // The cardboard writes on after the end, as nothing in a cell can, and that is told as well.
+    let hit: Vec<&str> = answer.limits_hit.iter().map(|hit| hit.limit.as_str()).collect();
+    assert_eq!(hit, ["output_read", "output_limit_bytes"]);
     assert_eq!(*world.seen.kills.lock().unwrap(), [KillReason::OutputLimit]);
     let dropped = answer.truncated.stdout.unwrap().dropped_bytes;
     assert_eq!(Some(dropped + 1000), answer.usage.stdout_bytes);

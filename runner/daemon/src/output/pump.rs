@@ -1,8 +1,10 @@
 //! One task per pipe: from the descriptor into what is kept.
 //!
-//! Guarantees: ends with the pipe, or a bounded time after the attempt, of which it then reads no more than what the pipe
-//! could hold (pipe(7), F_GETPIPE_SZ), so that a tree that could not be killed cannot fill the memory; reads nothing while a reader is behind by more
-//! than the window, or while the output limit is exceeded and the tree not yet dead. Does not: decide what to kill.
+//! Guarantees: ends with the pipe, or a bounded time after the attempt, of which it then reads no more than what was in
+//! the pipe (FIONREAD; more than F_GETPIPE_SZ says, if pages larger than one were spliced into it), so that a tree that
+//! could not be killed cannot fill the memory; says so if the pipe had more, or did not end; reads nothing while a reader
+//! is behind by more than the window, or while the output limit is exceeded and the tree not yet dead. Does not: decide
+//! what to kill.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -36,15 +38,17 @@ async fn pump(output: Arc<Output>, name: StreamName, mut pipe: Receiver) -> std:
             output.ended.cancelled().await;
         }
         if output.ended.is_cancelled() && left.is_none() {
-            left = Some(rustix::pipe::fcntl_getpipe_size(&pipe)?);
+            left = Some(usize::try_from(rustix::io::ioctl_fionread(&pipe)?).unwrap_or(usize::MAX));
         }
-        let length = pipe.read(&mut chunk).await?;
+        // With nothing left, one byte tells the end from somebody who still writes.
+        let most = left.map_or(chunk.len(), |left| left.clamp(1, chunk.len()));
+        let length = pipe.read(chunk.get_mut(..most).unwrap_or_default()).await?;
         if length == 0 {
             return Ok(());
         }
-        if let Some(most) = left {
-            // More than the pipe held at the end: somebody still writes.
-            left = Some(most.checked_sub(length).ok_or_else(|| std::io::Error::other("somebody still writes to it"))?);
+        if let Some(before) = left {
+            let rest = before.checked_sub(length);
+            left = Some(rest.ok_or_else(|| std::io::Error::other("somebody outside of the cell still writes to it"))?);
         }
         output.count(u64::try_from(length).unwrap_or(u64::MAX));
         let bytes = chunk.get(..length).unwrap_or(&chunk);
@@ -63,18 +67,19 @@ async fn pump(output: Arc<Output>, name: StreamName, mut pipe: Receiver) -> std:
 }
 
 impl Pump {
-    /// Waits for the end of the pipe, but not for ever.
-    pub(super) async fn finish(mut self, patience: Duration) {
-        match tokio::time::timeout(patience, &mut self.task).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => {
-                tracing::warn!(stream = self.name.as_str(), %error, "an output pipe could not be read to its end");
-            }
-            Ok(Err(error)) => tracing::error!(stream = self.name.as_str(), %error, "an output reader failed"),
+    /// Waits for the end of the pipe, but not for ever. Says why it was not read to its end, if so.
+    pub(super) async fn finish(mut self, patience: Duration) -> Option<String> {
+        let why = match tokio::time::timeout(patience, &mut self.task).await {
+            Ok(Ok(Ok(()))) => return None,
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(error)) => format!("its reader failed: {error}"),
             Err(_elapsed) => {
                 self.task.abort();
-                tracing::warn!(stream = self.name.as_str(), "an output pipe stayed open after the end of its cell");
+                let seconds = patience.as_secs();
+                format!("somebody outside of the cell held it open {seconds} s after the end of the attempt")
             }
-        }
+        };
+        tracing::warn!(stream = self.name.as_str(), why, "an output pipe was not read to its end");
+        Some(why)
     }
 }

@@ -151,7 +151,36 @@ async fn a_reserved_place_holds_the_first_byte_until_it_is_taken_or_forgotten() 
 async fn a_pipe_that_never_ends_does_not_hold_up_the_outcome() {
     let output = Output::new(&limits(10, 1 << 40));
     let (reading, _out_stays_open, _err_stays_open) = start(&output);
-    assert_eq!(reading.finish().await.stdout.total_bytes, 0);
+    let captured = reading.finish().await;
+    assert_eq!(captured.stdout.total_bytes, 0);
+    assert_eq!(captured.unread.len(), 2);
+    assert!(captured.unread[0].1.contains("held it open 5 s after"), "{:?}", captured.unread);
+}
+
+/// Pages of more than 4096 bytes in a pipe: a socket's buffers are passed on whole by splice(2).
+#[tokio::test]
+async fn what_was_in_the_pipe_at_the_end_is_read_even_if_it_is_more_than_the_pipe_is_said_to_hold() {
+    let output = Output::new(&limits(10, 10));
+    let (out_reader, out_writer) = std::io::pipe().unwrap();
+    let (err_reader, err_writer) = std::io::pipe().unwrap();
+    drop(err_writer);
+    let (mut from, to) = std::os::unix::net::UnixStream::pair().unwrap();
+    // As much as a socket takes without a reader.
+    from.write_all(&vec![b'x'; 128 * 1024]).unwrap();
+    let mut spliced = 0;
+    while let Ok(some) =
+        rustix::pipe::splice(&to, None, &out_writer, None, 1 << 20, rustix::pipe::SpliceFlags::NONBLOCK)
+    {
+        spliced += some;
+    }
+    let size = rustix::pipe::fcntl_getpipe_size(&out_reader).unwrap();
+    assert!(spliced > size, "{spliced} bytes are no more than the {size} that the pipe is said to hold");
+    // The limit is reached at once, so that nothing is read before the end.
+    output.count(11);
+    let reading = output.start(out_reader.into(), err_reader.into()).unwrap();
+    drop(out_writer);
+    let captured = reading.finish().await;
+    assert_eq!((captured.stdout.total_bytes, &captured.unread), (u64::try_from(spliced).unwrap(), &Vec::new()));
 }
 
 #[tokio::test]
@@ -163,6 +192,7 @@ async fn somebody_who_writes_on_after_the_end_is_not_listened_to() {
     let writing = std::thread::spawn(move || while out.write_all(&[b'x'; 4096]).is_ok() {});
     let captured = reading.finish().await;
     assert!(captured.stdout.total_bytes <= 4 * 65_536, "{}", captured.stdout.total_bytes);
+    assert!(matches!(captured.unread.as_slice(), [(StreamName::Stdout, why)] if why.contains("still writes")));
     writing.join().unwrap();
 }
 

@@ -10,7 +10,7 @@ fn report(cause: EndCause) -> EndReport {
 fn captured(is_over_limit: bool) -> CapturedOutput {
     let output = Output::new(&Limits::default());
     let nothing = output.captured(crate::output::StreamName::Stdout);
-    CapturedOutput { stdout: nothing.clone(), stderr: nothing, is_over_limit }
+    CapturedOutput { stdout: nothing.clone(), stderr: nothing, is_over_limit, unread: Vec::new() }
 }
 
 #[test]
@@ -102,4 +102,31 @@ fn a_plan_that_could_not_be_made_names_the_errno() {
     let seen = no_plan(&PlanFault::Memory { what: "go half", source });
     assert_eq!(seen.verdict, Verdict::StartFailed { stage: "plan".to_owned(), errno: "EMFILE".to_owned() });
     assert_eq!(seen.findings.len(), 1);
+}
+
+#[test]
+fn output_that_was_not_read_to_its_end_is_told_whatever_the_end() {
+    let unread = vec![(crate::output::StreamName::Stderr, "somebody held it open".to_owned())];
+    let output = CapturedOutput { unread, ..captured(false) };
+    let controls = Vec::new;
+    let over = || End::Over {
+        controls: controls(),
+        started_on: UnixMicros(1),
+        report: report(EndCause::Exited(0)),
+        unread: None,
+    };
+    for end in [over(), End::Silent { started: None }] {
+        let seen = see(end, &Limits::default(), Some(&output));
+        let [hit] = seen.limits_hit.as_slice() else { panic!("{:?}", seen.limits_hit) };
+        assert_eq!(hit.limit, "output_read");
+        assert_eq!(hit.seen, "stderr was not read to its end: somebody held it open");
+    }
+    assert_eq!(see(over(), &Limits::default(), Some(&output)).verdict, Verdict::Exited { exit_code: 0 });
+    let none = End::Over {
+        controls: controls(),
+        started_on: UnixMicros(1),
+        report: report(EndCause::Cancelled),
+        unread: Some(std::io::Error::from_raw_os_error(24)),
+    };
+    assert_eq!(see(none, &Limits::default(), None).limits_hit.len(), 2);
 }

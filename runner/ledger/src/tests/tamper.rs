@@ -1,4 +1,4 @@
-use toolcell_types::{CallState, ErrorCode, Sha256};
+use toolcell_types::{CallId, CallState, ErrorCode, Sha256};
 
 use super::fake::{Bench, Signer, intent, key, outcome};
 use crate::chain;
@@ -33,7 +33,7 @@ fn a_tail_cut_off_within_the_last_group_comes_back_from_the_signer() {
 fn a_tail_cut_off_further_is_told_with_the_first_missing_index() {
     let mut bench = filled();
     bench.tamper(DROP_LAST);
-    bench.tamper_more("DELETE FROM attempt WHERE key='c'; DELETE FROM entry WHERE idx=5;");
+    bench.tamper("DELETE FROM attempt WHERE key='c'; DELETE FROM entry WHERE idx=5;");
     assert_eq!(bench.index_of(), 5);
 }
 
@@ -128,6 +128,133 @@ fn derived_rows_that_do_not_follow_from_the_entries_are_told() {
 }
 
 #[test]
+fn every_column_that_follows_from_a_payload_is_compared_with_it() {
+    let zero = Sha256([0; 32]).hex();
+    let entries = [
+        ("predicate", "'x'"),
+        ("event", "'fail'"),
+        ("tenant", "'other'"),
+        ("key", "'z'"),
+        ("attempt", "2"),
+        ("state", "'failed'"),
+        ("actor", "'uid:1'"),
+        ("role", "'caller'"),
+        ("wall_us", "1"),
+        ("boot_id", "'x'"),
+        ("sig", &format!("x'{zero}{zero}'")),
+        ("sig", "x'00'"),
+        ("keyid", &format!("x'{zero}'")),
+        ("payload", "x''"),
+    ];
+    for (column, value) in entries {
+        let mut bench = filled();
+        bench.tamper(&format!("UPDATE entry SET {column}={value} WHERE idx=4"));
+        assert_eq!(bench.index_of(), 4, "{column}");
+    }
+    let attempts = [
+        ("tenant", "'other'", 3),
+        ("key", "'z'", 3),
+        ("call_id", "'z'", 3),
+        ("tool", "'exec'", 3),
+        ("request", &format!("x'{zero}'"), 3),
+        ("submitter", "'uid:1'", 3),
+        ("submitted_us", "1", 3),
+        ("intent_idx", "-3", 3),
+        ("outcome_idx", "-3", 3),
+    ];
+    for (column, value, index) in attempts {
+        let mut bench = filled();
+        bench.tamper(&format!("UPDATE attempt SET {column}={value} WHERE key='b'"));
+        assert_eq!(bench.index_of(), index, "{column}");
+    }
+}
+
+#[test]
+fn a_key_that_is_renamed_in_every_table_is_told_and_does_not_run_again() {
+    let mut bench = filled();
+    let tables = ["entry", "attempt", "answer"];
+    let renames: String = tables.iter().map(|table| format!("UPDATE {table} SET key='z' WHERE key='b';")).collect();
+    bench.tamper(&renames);
+    assert_eq!(bench.index_of(), 3);
+}
+
+#[test]
+fn rows_that_no_entry_accounts_for_are_told() {
+    let copy = "INSERT INTO attempt SELECT 'other',key,attempt,call_id,tool,request,identity,state,submitter,\
+        submitted_us,-1,-1 FROM attempt WHERE key='b'";
+    let answer = "INSERT INTO answer VALUES('other','b',1,x'00')";
+    for (sql, index) in [(copy, 0), (answer, 7)] {
+        let mut bench = filled();
+        bench.tamper(sql);
+        assert_eq!(bench.index_of(), index, "{sql}");
+    }
+}
+
+#[test]
+fn an_index_that_hides_a_row_is_told() {
+    let mut bench = filled();
+    // Made anew without the row, under a definition that is then put back.
+    let redefine = |tail: &str| {
+        format!(
+            "PRAGMA writable_schema=1; UPDATE sqlite_schema SET sql='CREATE INDEX attempt_call ON attempt(call_id){tail}' \
+             WHERE name='attempt_call'; PRAGMA writable_schema=RESET;"
+        )
+    };
+    bench.tamper(&format!("{}REINDEX attempt_call;{}", redefine(" WHERE call_id<>''b''"), redefine("")));
+    assert!(bench.reader().named(&CallId::new("b").unwrap(), 1).unwrap().is_empty());
+    assert_eq!(bench.index_of(), 0);
+}
+
+#[test]
+fn views_triggers_tables_and_other_definitions_are_told() {
+    for sql in [
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t(x)",
+        "CREATE INDEX i ON attempt(tool)",
+        "CREATE TRIGGER t AFTER INSERT ON attempt BEGIN DELETE FROM attempt; END",
+        "DROP INDEX attempt_open",
+        "ALTER TABLE answer RENAME TO old; CREATE VIEW answer AS SELECT * FROM old",
+        "PRAGMA writable_schema=1; UPDATE sqlite_schema SET sql=replace(sql,'submitting','waiting') WHERE name='attempt'",
+    ] {
+        let mut bench = filled();
+        bench.tamper(sql);
+        assert_eq!(bench.index_of(), 0, "{sql}");
+    }
+    let mut bench = filled();
+    rusqlite::Connection::open(bench.path()).unwrap().execute_batch("DROP TRIGGER entry_no_update").unwrap();
+    assert_eq!(bench.index_of(), 0);
+}
+
+#[test]
+fn the_identity_stands_in_no_payload_and_an_edited_one_still_starts_nothing() {
+    let mut bench = filled();
+    let zero = Sha256([0; 32]).hex();
+    bench.tamper(&format!("UPDATE attempt SET identity=x'{zero}' WHERE key='b'"));
+    let ledger = bench.open().unwrap();
+    assert!(intent(&ledger, "b", 1).is_err());
+}
+
+#[test]
+fn a_long_log_is_checked_in_parts_and_says_how_far_it_is() {
+    let mut bench = Bench::new();
+    let ledger = bench.open().unwrap();
+    for n in 0..150 {
+        intent(&ledger, &format!("c{n}"), 1).unwrap();
+        outcome(&ledger, &format!("c{n}"), CallState::Complete).unwrap();
+    }
+    drop(ledger);
+    bench.progress.clear();
+    drop(bench.open().unwrap());
+    assert_eq!(bench.progress, [(128, 301), (256, 301), (301, 301)]);
+    for index in [127, 128, 300] {
+        bench.tamper(&format!("UPDATE entry SET wall_us=wall_us+1 WHERE idx={index}"));
+        assert_eq!(bench.index_of(), index);
+        bench.tamper(&format!("UPDATE entry SET wall_us=wall_us-1 WHERE idx={index}"));
+    }
+    drop(bench.open().unwrap());
+}
+
+#[test]
 fn an_invalid_ledger_can_still_be_read_and_its_error_says_what_to_do() {
     let mut bench = filled();
     bench.tamper("UPDATE entry SET payload=x'00' WHERE idx=3;");
@@ -141,7 +268,7 @@ fn an_invalid_ledger_can_still_be_read_and_its_error_says_what_to_do() {
 #[test]
 fn a_ledger_of_another_schema_is_refused() {
     let mut bench = filled();
-    bench.tamper("PRAGMA user_version=2;");
+    bench.tamper("PRAGMA user_version=1;");
     assert_eq!(bench.index_of(), 0);
 }
 

@@ -52,3 +52,21 @@ fn bytes_envelope_and_kind_must_belong_to_the_payload() {
     assert_eq!(running(&second, intent).unwrap().call_id.as_str(), "sum-1");
     assert!(matches!(running(&first, samples::sign(&first)), Err(AssembleError::OtherKind { .. })));
 }
+
+#[test]
+fn a_stored_answer_lends_its_output_and_nothing_else() {
+    for kept in [b"42\n".as_slice(), &[0xff, 0xfe]] {
+        let payload = payload_of(&Outcome { stdout: samples::stream(kept), ..samples::outcome() });
+        let made = answer(&payload, kept, b"", samples::sign(&payload)).unwrap();
+        let mut edited = made.clone();
+        edited.tool = "other".to_owned();
+        edited.effect = Effect::Unknown;
+        let again_from = |answer: &Answer| again(&payload, &encode(answer).unwrap(), samples::sign(&payload));
+        assert_eq!(again_from(&edited).unwrap(), made);
+        edited.stdout = OutputText::Text("43\n".to_owned());
+        assert!(matches!(again_from(&edited), Err(AssembleError::OtherBytes { .. })));
+        edited.stdout = OutputText::Base64 { base64: "?".to_owned() };
+        assert!(matches!(again_from(&edited), Err(AssembleError::Stored { .. })));
+        assert!(matches!(again(&payload, b"{}", samples::sign(&payload)), Err(AssembleError::Stored { .. })));
+    }
+}

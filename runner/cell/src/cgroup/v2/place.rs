@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::PARENT;
-use super::super::files::{access, members_of, put, read, remove_dir, write};
+use super::super::files::{access, is_gone, members_of, put, read, remove_dir, write};
 use super::{CgroupError, NEEDED, children, sweep_tree};
 
 /// The leaf of our own group that we move to.
@@ -201,6 +201,10 @@ fn hand_down(dir: &Path) -> Result<(), CgroupError> {
     }
     let on: Vec<String> = controllers.iter().map(|name| format!("+{name}")).collect();
     put(&control, &on.join(" ")).map_err(|source| {
+        // ENOENT means a controller that is not there, unless the group itself is not.
+        if is_gone(&source) && !dir.exists() {
+            return access("write", &control)(source);
+        }
         let why = why(&source, dir);
         CgroupError::Enable { path: dir.to_owned(), controllers, why, source }
     })
@@ -235,7 +239,7 @@ fn named(dir: &Path, name: &str, depth: u32) -> Result<Vec<PathBuf>, CgroupError
     let mut found = Vec::new();
     let below = match children(dir) {
         // A group of somebody's that is gone by now.
-        Err(CgroupError::Access { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(CgroupError::Access { source, .. }) if is_gone(&source) => return Ok(found),
         other => other?,
     };
     for child in below {
