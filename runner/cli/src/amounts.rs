@@ -5,12 +5,14 @@ use toolcell_types::LimitName;
 
 /// Why a text is no amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, got {got:?}")]
+#[error("expected {expected}, got {got:?}{note}")]
 pub(crate) struct BadAmount {
     /// What is taken, with an example.
     expected: String,
     /// What came.
     got: String,
+    /// What was probably meant, behind the rest.
+    note: String,
 }
 
 /// A parser of one limit, for clap.
@@ -18,7 +20,11 @@ pub(crate) fn of(name: LimitName) -> impl Fn(&str) -> Result<u64, BadAmount> + C
     move |text| {
         let (least, most) = name.bounds();
         let kind = Kind::of(name);
-        let bad = || BadAmount { expected: kind.expected(least, most), got: text.chars().take(64).collect() };
+        let bad = || BadAmount {
+            expected: kind.expected(least, most),
+            got: text.chars().take(64).collect(),
+            note: kind.note(text),
+        };
         match kind.read(text) {
             Some(amount) if (least..=most).contains(&amount) => Ok(amount),
             Some(_) | None => Err(bad()),
@@ -35,8 +41,20 @@ enum Kind {
     Count,
 }
 
+/// An amount of one limit as it may be typed, in the largest unit that divides it.
+pub(crate) fn typed(name: LimitName, amount: u64) -> String {
+    match Kind::of(name) {
+        Kind::Bytes => in_units(amount, &SIZES, ""),
+        Kind::Millis => in_units(amount, &TIMES, "ms"),
+        Kind::CpuMillis => processors(amount),
+        Kind::Count => amount.to_string(),
+    }
+}
+
 /// docker's units: powers of 1024.
 const SIZES: [(&str, u64); 5] = [("b", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40)];
+/// Their names by IEC 80000-13.
+const LONG_SIZES: [(&str, u64); 4] = [("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30), ("tib", 1 << 40)];
 /// Times in milliseconds; longest unit name first, so that `ms` is not read as `s`.
 const TIMES: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
 
@@ -56,17 +74,35 @@ impl Kind {
 
     fn read(self, text: &str) -> Option<u64> {
         match self {
-            Self::Bytes => with_unit(&text.to_ascii_lowercase(), &SIZES, 1),
+            Self::Bytes => {
+                let text = text.to_ascii_lowercase();
+                with_unit(&text, &SIZES, 1).or_else(|| with_unit(&text, &LONG_SIZES, 1))
+            }
             Self::Millis => with_unit(text, &TIMES, 1000),
             Self::CpuMillis => thousandths(text),
             Self::Count => whole(text),
         }
     }
 
+    /// Powers of 1000 are not taken: which of both is meant by `MB` is anybody's guess.
+    fn note(self, text: &str) -> String {
+        let lower = text.to_ascii_lowercase();
+        let number = lower.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+        let unit = match (self, lower.strip_prefix(number)) {
+            (Self::Bytes, Some("kb")) => "k",
+            (Self::Bytes, Some("mb")) => "m",
+            (Self::Bytes, Some("gb")) => "g",
+            (Self::Bytes, Some("tb")) => "t",
+            _ => return String::new(),
+        };
+        let long = format!("{}iB", unit.to_ascii_uppercase());
+        format!("; {unit} means {long}: write {number}{unit} or {number}{long}")
+    }
+
     fn expected(self, least: u64, most: u64) -> String {
         match self {
             Self::Bytes => format!(
-                "a whole number of bytes, or one with the unit k, m, g or t (powers of 1024), from {} to {}, like 64m",
+                "a whole number of bytes, or one with the unit k, m, g or t (powers of 1024, KiB to TiB), from {} to {}, like 64m",
                 in_units(least, &SIZES, ""),
                 in_units(most, &SIZES, "")
             ),
@@ -103,10 +139,12 @@ fn with_unit(text: &str, units: &[(&str, u64)], without: u64) -> Option<u64> {
 
 fn thousandths(text: &str) -> Option<u64> {
     let (whole_part, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    if fraction.len() > 3 {
+    if fraction.len() > 3 || text.is_empty() {
         return None;
     }
     let fraction = whole(&format!("{fraction:0<3}")).filter(|_| !fraction.is_empty())?;
+    // `.5` is short for `0.5`.
+    let whole_part = if whole_part.is_empty() { "0" } else { whole_part };
     whole(whole_part)?.checked_mul(1000)?.checked_add(fraction)
 }
 
@@ -140,6 +178,9 @@ mod tests {
             ("2g", 2 << 30),
             ("4096k", 4096 << 10),
             ("1t", 1 << 40),
+            ("64MiB", 64 << 20),
+            ("2048KiB", 2 << 20),
+            ("1gib", 1 << 30),
             ("1048576b", 1 << 20),
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
@@ -149,12 +190,27 @@ mod tests {
     #[test]
     fn sizes_that_are_none_say_what_is_expected() {
         let parse = of(LimitName::MemoryBytes);
-        for bad in ["0", "-1", "10x", "64mb", "", "m", " 64m", "1.5g", "1e9", "+5m", "99999999999999999999", "2t", "0m"]
-        {
+        for bad in [
+            "0",
+            "-1",
+            "10x",
+            "64mb",
+            "",
+            "m",
+            " 64m",
+            "1.5g",
+            "64mi",
+            "mib",
+            "1e9",
+            "+5m",
+            "99999999999999999999",
+            "2t",
+            "0m",
+        ] {
             let error = parse(bad).unwrap_err().to_string();
             assert!(error.starts_with("expected a whole number of bytes") && error.contains("like 64m"), "{error}");
         }
-        insta::assert_snapshot!(parse("64mb").unwrap_err(), @r#"expected a whole number of bytes, or one with the unit k, m, g or t (powers of 1024), from 1m to 1t, like 64m, got "64mb""#);
+        insta::assert_snapshot!(parse("64mb").unwrap_err(), @r#"expected a whole number of bytes, or one with the unit k, m, g or t (powers of 1024, KiB to TiB), from 1m to 1t, like 64m, got "64mb"; m means MiB: write 64m or 64MiB"#);
     }
 
     #[test]
@@ -172,13 +228,28 @@ mod tests {
     #[test]
     fn processors_take_up_to_three_decimals() {
         let parse = of(LimitName::CpuMillis);
-        for (text, millis) in [("1", 1000), ("0.5", 500), ("2.25", 2250), ("0.01", 10), ("1.125", 1125)] {
+        for (text, millis) in [("1", 1000), ("0.5", 500), ("2.25", 2250), ("0.01", 10), ("1.125", 1125), (".5", 500)] {
             assert_eq!(parse(text), Ok(millis), "{text}");
         }
-        for bad in ["0", "-1", "0.0", "1.", ".5", "1.0001", "1,5", "0.001", "9999999", "two", "1.-5"] {
+        for bad in ["0", "-1", "0.0", "1.", ".", "", "1.0001", "1,5", "0.001", "9999999", "two", "1.-5"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
         insta::assert_snapshot!(parse("two").unwrap_err(), @r#"expected a number of processors with at most three decimals, from 0.01 to 1024, like 0.5, got "two""#);
+    }
+
+    #[test]
+    fn amounts_are_shown_as_they_may_be_typed() {
+        for (name, amount, text) in [
+            (LimitName::MemoryBytes, 4 << 30, "4g"),
+            (LimitName::MemoryBytes, 1_500_001, "1500001"),
+            (LimitName::WallMs, 3_600_000, "1h"),
+            (LimitName::CpuMs, 2500, "2500ms"),
+            (LimitName::CpuMillis, 4000, "4"),
+            (LimitName::Pids, 1024, "1024"),
+        ] {
+            assert_eq!(typed(name, amount), text);
+            assert_eq!(of(name)(text), Ok(amount), "{text}");
+        }
     }
 
     #[test]

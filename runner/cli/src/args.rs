@@ -1,6 +1,7 @@
 //! What was typed: the command line as types, with the help that a newcomer reads. What it means is in `request`.
 
 mod cell;
+mod docker;
 mod parts;
 mod values;
 
@@ -10,7 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolcell_client::Stream;
 use toolcell_types::{CallId, ControlId};
 
-pub(crate) use cell::{CallArgs, CellArgs, RunArgs};
+pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
+pub(crate) use docker::foreign_in;
 pub(crate) use parts::{DaemonArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs};
 pub(crate) use values::{EnvArg, MountArg, cgroup_parent, mode as socket_mode};
 
@@ -80,6 +82,21 @@ pub(crate) enum Talk {
 }
 
 impl Command {
+    /// The socket that was named, for a command that asks a daemon.
+    pub(crate) fn socket(&self) -> Option<PathBuf> {
+        let reach = match self {
+            Self::Run(args) => &args.start.reach,
+            Self::Call(args) => &args.start.reach,
+            Self::Tools(args) => &args.start.reach,
+            Self::Calls(args) => &args.reach,
+            Self::Cancel(args) => &args.reach,
+            Self::Receipts(args) => &args.reach,
+            Self::Keys(KeysCommand::Show(args)) => &args.reach,
+            Self::Verify(_) | Self::Serve(_) | Self::Signer(_) | Self::Daemon(_) | Self::Launcher(_) => return None,
+        };
+        reach.socket.clone()
+    }
+
     /// In which form a failure is told.
     pub(crate) fn talk(&self) -> Talk {
         let by_json = |is_json: bool| if is_json { Talk::Problem } else { Talk::Plain };
@@ -127,7 +144,7 @@ pub(crate) struct StartArgs {
 
 /// `tools`
 #[derive(Debug, Args)]
-#[command(after_help = format!("Examples:\n  toolcell tools\n  toolcell tools python --json\n\n{}", exit::TABLE))]
+#[command(after_help = format!("Examples:\n  toolcell tools\n  toolcell tools python --json\n\n{}\n\n{}", exit::JSON_ASKED, exit::TABLE))]
 pub(crate) struct ToolsArgs {
     /// Show only this tool, with the schema of its arguments
     #[arg(value_name = "TOOL")]
@@ -147,7 +164,9 @@ Examples:
   toolcell calls 0199a5b2-0000-7000-8000-000000000000
   toolcell calls 0199a5b2-0000-7000-8000-000000000000 --output stdout --follow
 
-{}", exit::TABLE))]
+{}
+
+{}", exit::JSON_ASKED, exit::TABLE))]
 pub(crate) struct CallsArgs {
     /// Show only this call
     #[arg(value_name = "ID", value_parser = values::call_id)]
@@ -191,7 +210,9 @@ impl From<StreamArg> for Stream {
 #[command(after_help = format!("\
 A call that is over stays as it is. What the call was is shown by: toolcell calls ID
 
-{}", exit::TABLE))]
+{}
+
+{}", exit::JSON_ASKED, exit::TABLE))]
 pub(crate) struct CancelArgs {
     /// The call, as `toolcell calls` lists it
     #[arg(value_name = "ID", value_parser = values::call_id)]
@@ -213,13 +234,15 @@ Examples:
   toolcell receipts --after 100         what was added after entry 100
   toolcell receipts 2 > receipt.json    one receipt, as a DSSE envelope
 
-{}", exit::TABLE))]
+{}
+
+{}", exit::JSON_ASKED, exit::TABLE))]
 pub(crate) struct ReceiptsArgs {
     /// Write this entry of the log to standard output, as a DSSE envelope
-    #[arg(value_name = "INDEX")]
+    #[arg(value_name = "INDEX", value_parser = values::index)]
     pub(crate) index: Option<u64>,
     /// List only entries behind this one
-    #[arg(long, value_name = "INDEX", conflicts_with = "index")]
+    #[arg(long, value_name = "INDEX", value_parser = values::index, conflicts_with = "index")]
     pub(crate) after: Option<u64>,
     /// List at most so many entries [default: to the end of the log; with --json: one page]
     #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -240,7 +263,9 @@ Examples:
   toolcell keys show > public.pem       the PEM on standard output, the key id on standard error
   toolcell verify receipt.json --key public.pem
 
-{}", exit::TABLE))]
+{}
+
+{}", exit::JSON_ASKED, exit::TABLE))]
     Show(KeysShowArgs),
 }
 
@@ -264,6 +289,9 @@ whether to trust this machine.
 Examples:
   toolcell verify receipt.json
   toolcell verify receipt.json --key public.pem --request request.json
+
+With --json, standard output holds exactly one JSON object with all checks, also when the receipt does not hold. If a \
+file cannot be read, it is empty, and standard error has the words.
 
 {}", exit::TABLE))]
 pub(crate) struct VerifyArgs {

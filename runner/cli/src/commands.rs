@@ -6,6 +6,7 @@ pub(crate) mod cancel;
 mod ending;
 pub(crate) mod keys;
 pub(crate) mod receipts;
+mod refusal;
 pub(crate) mod run;
 mod submission;
 pub(crate) mod tools;

@@ -52,6 +52,20 @@ Exit codes:
   141    our standard output was closed; the program was cancelled
   A program may use these codes itself. Only --json and the receipt are unambiguous.";
 
+/// What `--json` promises, in `run` and in `call`.
+pub(crate) const JSON: &str = "\
+With --json, standard output holds exactly one JSON object:
+  the answer    if the call was taken, however it ended (it has a `verdict`)
+  the refusal   if the daemon refused it (its `type` begins with urn:toolcell:problem:)
+  nothing       if the command line is wrong, no daemon answered, or we stopped waiting;
+                standard error has the words, and the exit code tells which";
+
+/// What `--json` promises in the commands that only ask.
+pub(crate) const JSON_ASKED: &str = "\
+With --json, standard output holds exactly one JSON object: what was asked for, or the refusal (its `type` begins \
+with urn:toolcell:problem:). If the command line is wrong or no daemon answered, it is empty, and standard error has \
+the words.";
+
 /// The table of all other commands.
 pub(crate) const TABLE: &str = "\
 Exit codes:

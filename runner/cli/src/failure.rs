@@ -1,5 +1,9 @@
 //! Why a command did not do what it was asked: the text, the way on, and the code it ends with.
 
+mod commands;
+
+use std::path::Path;
+
 use toolcell_client::ClientError;
 use toolcell_types::CallId;
 
@@ -48,6 +52,18 @@ impl Failure {
         Self { exit, error: error.into(), hint, problem }
     }
 
+    /// The same failure with commands where the daemon's refusal names endpoints.
+    pub(crate) fn in_commands(mut self, socket: Option<&Path>) -> Self {
+        let refusal = self.error.downcast_ref::<ClientError>().and_then(ClientError::problem);
+        // With words of our own in front it is about something else than a call.
+        if let Some(problem) = refusal.filter(|problem| self.error.to_string() == problem.to_string()) {
+            let commands::Words { text, hint } = commands::words(problem, socket);
+            self.error = anyhow::anyhow!(text);
+            self.hint = Some(hint).filter(|hint| !hint.is_empty());
+        }
+        self
+    }
+
     /// The same failure, which tells what became of the daemon.
     pub(crate) fn with_log(mut self, reached: &Reached) -> Self {
         if let (None, Some(log)) = (&self.problem, reached.log()) {
@@ -93,6 +109,20 @@ mod tests {
         assert_eq!(Failure::of_client(refused(ErrorCode::OutcomeUnknown)).exit.code(), 3);
         assert_eq!(Failure::of_client(refused(ErrorCode::UnknownTool)).exit.code(), 1);
         assert_eq!(Failure::of_run(refused(ErrorCode::UnknownTool)).hint.as_deref(), Some("ask for less"));
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_commands_unless_it_has_words_of_our_own() {
+        let told = |failure: Failure| {
+            let failure = failure.in_commands(None);
+            (failure.error.to_string(), failure.hint.unwrap_or_default())
+        };
+        let (text, hint) = told(Failure::of_client(refused(ErrorCode::NotFound)));
+        assert_eq!((text.as_str(), hint.as_str()), ("NOT_FOUND: no", "list what there is: toolcell calls"));
+        let busy = anyhow::Error::new(refused(ErrorCode::QueueFull)).context("busy");
+        let (text, hint) = told(Failure::new(Exit::Refused, busy, "try again"));
+        assert_eq!((text.as_str(), hint.as_str()), ("busy", "try again"));
+        assert_eq!(told(Failure::plain(Exit::Failed, anyhow::anyhow!("x"))).0, "x");
     }
 
     #[test]

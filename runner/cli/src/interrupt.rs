@@ -3,7 +3,7 @@
 //! SIGTERM and the hang-up of the terminal do the same, so that nothing runs on for somebody who is gone.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -38,14 +38,17 @@ pub(crate) async fn cancelling<T>(
     let mut work = pin!(work);
     tokio::select! {
         done = &mut work => return Ok(Waited::Done(done)),
-        () = signals.next() => {}
+        signal = signals.next() => signal.leave_the_line(),
     }
     let mut cancel = pin!(cancel(client, call));
     let mut is_asked = false;
     loop {
         tokio::select! {
             done = &mut work => return Ok(Waited::Done(done)),
-            () = signals.next() => return Ok(Waited::GivenUp),
+            signal = signals.next() => {
+                signal.leave_the_line();
+                return Ok(Waited::GivenUp);
+            }
             asked = &mut cancel, if !is_asked => {
                 is_asked = true;
                 if let Err(error) = asked {
@@ -89,11 +92,28 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Came {
         tokio::select! {
-            () = one(&mut self.interrupt) => {}
-            () = one(&mut self.terminate) => {}
-            () = one(&mut self.hang_up) => {}
+            () = one(&mut self.interrupt) => Came::Interrupt,
+            () = one(&mut self.terminate) => Came::Other,
+            () = one(&mut self.hang_up) => Came::Other,
+        }
+    }
+}
+
+/// Which signal came.
+#[derive(Debug, Clone, Copy)]
+enum Came {
+    Interrupt,
+    Other,
+}
+
+impl Came {
+    /// A terminal shows Ctrl-C as `^C` (termios(3), ECHOCTL); what is said next begins a line of its own.
+    fn leave_the_line(self) {
+        match self {
+            Self::Interrupt if io::stderr().is_terminal() => render::err(b"\n"),
+            Self::Interrupt | Self::Other => {}
         }
     }
 }

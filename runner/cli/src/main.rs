@@ -32,15 +32,17 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => {
-            let talk = cli.command.talk();
+            let (talk, socket) = (cli.command.talk(), cli.command.socket());
             dispatch(cli.command).unwrap_or_else(|failure| {
+                let failure = failure.in_commands(socket.as_deref());
                 render::failure(&failure, talk);
                 failure.exit
             })
         }
         Err(error) => {
-            render::usage(&error);
-            usage_exit(&error, std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
+            let is_run = is_run(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()));
+            render::usage(&error, is_run);
+            usage_exit(&error, is_run)
         }
     };
     ExitCode::from(exit.code())
@@ -74,12 +76,16 @@ fn asking(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Fai
 }
 
 /// Help that was asked for is no mistake. A mistake in `run` must not look like the program's own exit code.
-fn usage_exit(error: &clap::Error, words: impl Iterator<Item = String>) -> Exit {
+fn usage_exit(error: &clap::Error, is_run: bool) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Exit::Ok;
     }
-    let command = words.into_iter().find(|word| !word.starts_with('-'));
-    if command.as_deref() == Some("run") { Exit::RunnerFault } else { Exit::Usage }
+    if is_run { Exit::RunnerFault } else { Exit::Usage }
+}
+
+/// Whether these words are a command line of `run`.
+fn is_run(mut words: impl Iterator<Item = String>) -> bool {
+    words.find(|word| !word.starts_with('-')).as_deref() == Some("run")
 }
 
 #[cfg(test)]
@@ -88,7 +94,7 @@ mod tests {
 
     fn exit_of(line: &[&str]) -> u8 {
         let error = Cli::try_parse_from(["toolcell"].iter().chain(line)).unwrap_err();
-        usage_exit(&error, line.iter().map(|word| (*word).to_owned())).code()
+        usage_exit(&error, is_run(line.iter().map(|word| (*word).to_owned()))).code()
     }
 
     #[test]

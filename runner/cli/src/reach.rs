@@ -15,12 +15,14 @@ use toolcell_client::{Client, ClientError};
 use toolcell_policy::Policy;
 use toolcell_types::{ControlId, ErrorCode, Health, Sha256};
 
+pub(crate) use self::autostart::IDLE_EXIT_S;
 use self::autostart::{StartLock, start};
 use crate::args::{ReachArgs, StartArgs};
 use crate::build_digest;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paths::Places;
+use crate::serve;
 
 /// How long an idle daemon may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(10);
@@ -70,7 +72,10 @@ pub(crate) async fn revive(
 #[derive(Debug)]
 struct Wanted {
     build: String,
+    /// The folder to be named to a daemon that is started.
     policy_folder: Option<PathBuf>,
+    /// The folder that it will read, named or not.
+    checked_folder: Option<PathBuf>,
     policy: Sha256,
     accept: Vec<ControlId>,
     /// Whether the policy or the gaps were asked for by option.
@@ -104,7 +109,10 @@ const NOT_ROOT_HINT: &str =
 
 fn own_places() -> Result<Places, Failure> {
     Places::of_process().ok_or_else(|| {
-        let error = anyhow!("XDG_RUNTIME_DIR or HOME is not set: there is no place for a socket of your own");
+        let error = anyhow!(
+            "this needs root in this version: you have no daemon of your own, nor a place for its socket, as \
+             XDG_RUNTIME_DIR or HOME is not set"
+        );
         Failure::new(Exit::Failed, error, NOT_ROOT_HINT)
     })
 }
@@ -123,18 +131,31 @@ async fn own(places: &Places, wanted: Option<&Wanted>) -> Result<Reached, Failur
     match is_fit(&client, wanted).await? {
         Some(None) => {}
         Some(Some(misfit)) => {
+            check_policy(wanted)?;
             replace(&client, &misfit).await?;
             start(places, wanted.map(StartOptions::of).unwrap_or_default())?;
         }
-        None => start(places, wanted.map(StartOptions::of).unwrap_or_default())?,
+        None => {
+            check_policy(wanted)?;
+            start(places, wanted.map(StartOptions::of).unwrap_or_default())?;
+        }
     }
     drop(lock);
     Ok(reached(client))
 }
 
+/// Before any daemon is ended for it: one that would not be taken must cost nobody his.
+fn check_policy(wanted: Option<&Wanted>) -> Result<(), Failure> {
+    let Some(folder) = wanted.and_then(|wanted| wanted.checked_folder.as_deref()) else { return Ok(()) };
+    serve::check_policy(folder).map_err(|error| {
+        let remedy = error.remedy();
+        Failure::new(Exit::Usage, error, remedy)
+    })
+}
+
 fn not_root(places: &Places) -> Failure {
     let error = anyhow!(
-        "no daemon of yours answers at {}, and starting one needs root in this version",
+        "starting a daemon needs root in this version, and none of yours answers at {}",
         places.socket().display()
     );
     Failure::new(Exit::Failed, error, NOT_ROOT_HINT)
@@ -193,8 +214,8 @@ impl Wanted {
         accept.dedup();
         let is_explicit = args.policy.is_some() || !accept.is_empty();
         // A folder that was not asked for is the one that `serve` finds by itself.
-        let policy_folder = folder.filter(|_| args.policy.is_some());
-        Ok(Self { build, policy_folder, policy, accept, is_explicit })
+        let policy_folder = folder.clone().filter(|_| args.policy.is_some());
+        Ok(Self { build, policy_folder, checked_folder: folder, policy, accept, is_explicit })
     }
 
     /// A daemon that an operator serves is as he wants it, unless something else is asked for by option.
@@ -243,25 +264,52 @@ async fn replace(client: &Client, misfit: &Misfit) -> Result<(), Failure> {
             "end that `toolcell serve`, or ask it by its --socket as it is",
         ));
     }
+    match end_idle(client).await.map_err(Failure::of_client)? {
+        Ending::Gone => Ok(()),
+        Ending::Busy(error) => {
+            let error = anyhow::Error::new(error).context(format!("the running daemon {} and is busy", misfit.what));
+            Err(Failure::new(Exit::Refused, error, "try again once its calls are over: toolcell calls"))
+        }
+        Ending::Stuck => {
+            let error = anyhow!("the daemon that {} was asked to end and did not", misfit.what);
+            Err(Failure::new(Exit::Failed, error, "end it: look for `toolcell launcher` in ps"))
+        }
+    }
+}
+
+/// What became of a daemon that was asked to end.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// Nobody listens any more.
+    Gone,
+    /// It has calls, and goes on.
+    Busy(ClientError),
+    /// It said yes and is still there.
+    Stuck,
+}
+
+/// Asks a daemon to end, which it does only if it is idle, and waits for its end.
+///
+/// # Errors
+/// Whatever else it answers.
+pub(crate) async fn end_idle(client: &Client) -> Result<Ending, ClientError> {
     match client.shutdown().await {
         Ok(_) => {}
         Err(error) if error.problem().is_some_and(|problem| problem.code == ErrorCode::QueueFull) => {
-            let error = anyhow::Error::new(error).context(format!("the running daemon {} and is busy", misfit.what));
-            return Err(Failure::new(Exit::Refused, error, "try again once its calls are over: toolcell calls"));
+            return Ok(Ending::Busy(error));
         }
-        // An older build without this endpoint, or one that just ended by itself.
-        Err(error) if error.is_nobody_there() => return Ok(()),
-        Err(error) => return Err(Failure::of_client(error)),
+        // One that just ended by itself.
+        Err(error) if error.is_nobody_there() => return Ok(Ending::Gone),
+        Err(error) => return Err(error),
     }
     let begin = Instant::now();
     while !matches!(client.health().await, Err(error) if error.is_nobody_there()) {
         if begin.elapsed() > END_PATIENCE {
-            let error = anyhow!("the daemon that {} was asked to end and did not", misfit.what);
-            return Err(Failure::new(Exit::Failed, error, "end it: look for `toolcell launcher` in ps"));
+            return Ok(Ending::Stuck);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Ok(())
+    Ok(Ending::Gone)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! terminal; a program's own output is passed on unchanged.
 
 mod listing;
+mod start;
 mod summary;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -13,9 +14,10 @@ use tokio::io::AsyncWriteExt as _;
 use toolcell_client::Stream;
 
 pub(crate) use listing::{calls, receipts, running, tool, tools};
+pub(crate) use start::{NotStarted, Program};
 pub(crate) use summary::{Place, summary};
 
-use crate::args::{LogFormat, Talk};
+use crate::args::{LogFormat, Talk, foreign_in};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::logs;
@@ -75,7 +77,12 @@ pub(crate) fn hint(text: &str) {
 }
 
 /// Prints what clap has to say: help and version on standard output, mistakes on standard error.
-pub(crate) fn usage(error: &clap::Error) {
+pub(crate) fn usage(error: &clap::Error, is_run: bool) {
+    if let Some(docker) = foreign_in(error).filter(|_| is_run) {
+        say(&format!("docker's {} is not taken here", docker.name));
+        hint(docker.instead);
+        return;
+    }
     // Nobody is left to be told when this fails.
     drop(error.print());
 }

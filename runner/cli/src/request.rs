@@ -15,7 +15,7 @@ use toolcell_types::{BODY_MAX_BYTES, CallId, CallRequest, LimitsPatch, MountMode
 use crate::args::{CallArgs, CellArgs, EnvArg, MountArg, RunArgs};
 
 /// The tool behind `run`.
-const EXEC: &str = "exec";
+pub(crate) const EXEC: &str = "exec";
 
 /// Why arguments are no request.
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +80,12 @@ impl RequestError {
             }
             Self::NoVariable { .. } => "set it, or write NAME=VALUE",
             Self::Path { .. } => "give an absolute path",
+            Self::ArgsJson { source: json::StrictJsonError::Syntax { .. } } => {
+                "write one JSON object, in quotes for the shell, like '{\"code\":\"print(1)\"}'; `toolcell tools TOOL` \
+                 shows what the tool takes"
+            }
             Self::ArgsJson { source } => source.remedy(),
-            Self::ArgsNoObject => "look at the tool's schema: toolcell tools TOOL",
+            Self::ArgsNoObject => "look at what the tool takes: toolcell tools TOOL",
             Self::Write { .. } | Self::Canonical { .. } => {
                 "this is a fault of toolcell: report it with the command line"
             }
@@ -187,9 +191,11 @@ fn limits(cell: &CellArgs) -> LimitsPatch {
         pids: typed.pids,
         cpu_millis: typed.cpus,
         tmp_bytes: typed.tmp_size,
+        tmp_inodes: typed.tmp_files,
         output_keep_bytes: typed.output_keep,
         output_limit_bytes: typed.output_limit,
-        ..LimitsPatch::default()
+        file_bytes: typed.file_size,
+        open_files: typed.open_files,
     }
 }
 

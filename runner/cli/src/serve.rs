@@ -1,12 +1,14 @@
 //! `toolcell serve`: opens what the parts need, starts them, and becomes the launcher.
 //!
-//! Everything happens in one thread, in this order: look at the machine; lock the state folder and a range of ids;
+//! Everything happens in one thread, in this order: look at the machine and the policy; end an idle daemon that `run`
+//! started; lock the state folder and a range of ids;
 //! give the state to those ids; listen; start the signer (with the key's folder) and the daemon (with everything
 //! else); wait until it is ready; become the launcher by exec, with a clean environment and only the descriptors that
 //! it needs. Nothing is started when a check fails, and a failed start leaves no process and no socket.
 
 mod checks;
 mod error;
+mod holder;
 mod ids;
 mod listener;
 mod settings;
@@ -24,7 +26,9 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use self::error::{ServeError, call, file};
+pub(crate) use self::checks::policy as check_policy;
+pub(crate) use self::error::ServeError;
+use self::error::{call, file};
 use self::ids::Ids;
 use self::settings::Settings;
 use self::signals::Signals;
@@ -70,6 +74,9 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
 
+    // Before anybody has to make way.
+    settings.policy.as_deref().map(checks::policy).transpose()?;
+    holder::make_way(&settings)?;
     let state = State::open(&settings.state, PATIENCE)?;
     let instance = state.instance()?;
     let signals = Signals::hold()?;
@@ -111,7 +118,7 @@ impl Held {
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
     fn settle_and_listen(&self) -> Result<(OwnedFd, String), ServeError> {
         let cgroup_parent = toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance)
-            .map_err(|source| ServeError::Groups { source })?;
+            .map_err(|source| ServeError::Cgroups { what: "the cgroups of this instance cannot be set up", source })?;
         self.state.hand_over(Owners { daemon: self.ids.base, signer: self.ids.base + SIGNER_OFFSET })?;
         let listener = listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)?;
         Ok((listener, cgroup_parent))

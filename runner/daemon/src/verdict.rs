@@ -190,7 +190,7 @@ fn refused(fault: LaunchFault, tree_gone: bool) -> Seen {
         }
         LaunchFault::Stage { stage, errno, detail } => {
             let message = format!("the cell could not be set up: {stage}: {detail}: {}", names::errno(errno));
-            not_started(start_failed(&stage, errno), message, "see the stage and the error, and the log of the daemon")
+            not_started(start_failed(&stage, errno), message, start_remedy(&stage))
         }
         LaunchFault::Killed { reason: KillReason::Cancelled } => {
             not_started(Verdict::Cancelled, CANCELLED.0.to_owned(), CANCELLED.1)
@@ -273,11 +273,25 @@ fn words(cause: EndCause, limits: &Limits) -> (Verdict, (String, &'static str)) 
         EndCause::StartFailed { stage, errno } => {
             let name = names::errno(errno);
             let message = format!("the program could not be started: {stage}: {name}");
-            let remedy = "see the error: ENOENT is a program (or its interpreter) that is not there, EACCES one that \
-                          cannot be executed";
+            let remedy = start_remedy(&stage);
             (start_failed(&stage, errno), (message, remedy))
         }
         EndCause::Internal { detail } => (Verdict::Internal, (format!("the cell broke down: {detail}"), REPORT)),
+    }
+}
+
+/// What the tool's definition or the arguments of the call can change about it.
+fn start_remedy(stage: &str) -> &'static str {
+    match stage {
+        "cwd" => {
+            "name a working directory that is there inside and that everybody may enter: one of the image, /tmp, or one \
+             shown with a mount"
+        }
+        "exec" => {
+            "see the error: ENOENT is a program, or its interpreter, that is not there inside; EACCES one that not \
+             everybody may execute; ENOEXEC a file that is no program and has no #! line"
+        }
+        _ => "see the stage and the error, and the log of the daemon",
     }
 }
 

@@ -143,8 +143,12 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        words.push_str(": ");
-        words.push_str(&inner.to_string());
+        // Some errors have the words of their cause in their own.
+        let more = inner.to_string();
+        if !words.contains(&more) {
+            words.push_str(": ");
+            words.push_str(&more);
+        }
         cause = inner.source();
     }
     words

@@ -26,15 +26,23 @@ pub(crate) enum BadValue {
     /// No variable.
     #[error("expected NAME=VALUE or NAME, where NAME is of the form [A-Za-z_][A-Za-z0-9_]*")]
     Env,
-    /// docker's form of a mount, but not a read-only one.
-    #[error(
-        "expected HOST:INSIDE:ro with a path on this machine and an absolute path inside; writable mounts and named \
-         volumes are not in this version"
-    )]
+    /// docker's form of a mount, and something is wrong with it.
+    #[error("expected HOST:INSIDE:ro with a path on this machine and an absolute path inside")]
     Volume,
+    /// docker's form of a mount that can be written.
+    #[error("add :ro, as writable mounts are not in this version: {host}:{inside}:ro")]
+    Writable {
+        /// On the host, as typed.
+        host: String,
+        /// Inside, as typed.
+        inside: String,
+    },
     /// Our form of a mount.
-    #[error("expected HOST or HOST:INSIDE with a path on this machine and an absolute path inside")]
+    #[error("expected HOST, HOST:INSIDE or HOST:INSIDE:ro with a path on this machine and an absolute path inside")]
     ReadOnly,
+    /// No entry of the log.
+    #[error("expected the index of an entry, a whole number, as `toolcell receipts` lists them")]
+    Index,
     /// No control of that name.
     #[error("expected names of controls, as `controls` of an answer lists them, like landlock.net")]
     Control,
@@ -69,28 +77,37 @@ pub(crate) fn env(text: &str) -> Result<EnvArg, BadValue> {
     Ok(EnvArg { name: name.to_owned(), value })
 }
 
-/// `-v HOST:INSIDE:ro`
+/// `-v HOST:INSIDE:ro`. There are no named volumes, so that HOST always is a path, as with `--ro`.
 pub(crate) fn volume(text: &str) -> Result<MountArg, BadValue> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
-        // Without a slash docker takes a name of a volume for it.
-        [host, inside, "ro"] if host.contains('/') && inside.starts_with('/') => {
-            Ok(MountArg { host: (*host).to_owned(), inside: Some((*inside).to_owned()) })
+        [host, inside, "ro"] => mount(host, inside).ok_or(BadValue::Volume),
+        [host, inside] | [host, inside, "rw"] if mount(host, inside).is_some() => {
+            Err(BadValue::Writable { host: (*host).to_owned(), inside: (*inside).to_owned() })
         }
         _ => Err(BadValue::Volume),
     }
 }
 
-/// `--ro HOST[:INSIDE]`
+/// `--ro HOST[:INSIDE[:ro]]`
 pub(crate) fn read_only(text: &str) -> Result<MountArg, BadValue> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
         [host] if !host.is_empty() => Ok(MountArg { host: (*host).to_owned(), inside: None }),
-        [host, inside] if !host.is_empty() && inside.starts_with('/') => {
-            Ok(MountArg { host: (*host).to_owned(), inside: Some((*inside).to_owned()) })
-        }
+        [host, inside] | [host, inside, "ro"] => mount(host, inside).ok_or(BadValue::ReadOnly),
         _ => Err(BadValue::ReadOnly),
     }
+}
+
+fn mount(host: &str, inside: &str) -> Option<MountArg> {
+    let is_one = !host.is_empty() && inside.starts_with('/');
+    is_one.then(|| MountArg { host: host.to_owned(), inside: Some(inside.to_owned()) })
+}
+
+/// `receipts INDEX`
+pub(crate) fn index(text: &str) -> Result<u64, BadValue> {
+    let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_whole).ok_or(BadValue::Index)
 }
 
 /// `-w`
@@ -157,8 +174,17 @@ mod tests {
     fn docker_s_mounts_must_be_read_only_paths() {
         let arg = MountArg { host: "./data".to_owned(), inside: Some("/data".to_owned()) };
         assert_eq!(volume("./data:/data:ro"), Ok(arg));
-        for bad in ["/a:/b", "/a:/b:rw", "name:/b:ro", "/a:b:ro", "/a", "", "/a:/b:ro:z", "::"] {
+        assert_eq!(volume("data:/d:ro"), read_only("data:/d"), "a name is a relative path, as with --ro");
+        for bad in ["/a:b:ro", "/a", "", "/a:/b:ro:z", "::", ":/b:ro", ":/b", "/a:b"] {
             assert_eq!(volume(bad), Err(BadValue::Volume), "{bad}");
+        }
+    }
+
+    #[test]
+    fn docker_s_writable_mounts_are_told_what_to_add() {
+        for writable in ["./a:/b", "./a:/b:rw"] {
+            let told = volume(writable).unwrap_err().to_string();
+            assert_eq!(told, "add :ro, as writable mounts are not in this version: ./a:/b:ro", "{writable}");
         }
     }
 
@@ -166,8 +192,17 @@ mod tests {
     fn our_mounts_are_the_same_path_inside_unless_told() {
         assert_eq!(read_only("data"), Ok(MountArg { host: "data".to_owned(), inside: None }));
         assert_eq!(read_only("/a:/b"), Ok(MountArg { host: "/a".to_owned(), inside: Some("/b".to_owned()) }));
-        for bad in ["", ":/b", "/a:b", "/a:", "/a:/b:ro"] {
+        assert_eq!(read_only("/a:/b:ro"), read_only("/a:/b"));
+        for bad in ["", ":/b", "/a:b", "/a:", "/a:/b:rw", "/a:ro", ":/b:ro"] {
             assert_eq!(read_only(bad), Err(BadValue::ReadOnly), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_a_whole_number() {
+        assert_eq!((index("0"), index("17")), (Ok(0), Ok(17)));
+        for bad in ["", "abc", "-1", "+1", "1.0", "99999999999999999999"] {
+            assert_eq!(index(bad), Err(BadValue::Index), "{bad}");
         }
     }
 

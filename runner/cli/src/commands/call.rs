@@ -1,15 +1,13 @@
 //! `toolcell call`: a registered tool with its arguments, and its result.
 
-use toolcell_client::ClientError;
-use toolcell_types::CallId;
-
 use super::ending;
+use super::refusal::Asked;
 use super::submission::Submission;
 use crate::args::CallArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Waited, cancelling};
-use crate::reach::{Reached, reach_exactly};
+use crate::reach::reach_exactly;
 use crate::{render, request};
 
 /// Calls it and waits.
@@ -25,20 +23,19 @@ pub(crate) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
         render::say(&format!("call {id} is being cancelled; its end is shown by: toolcell calls {id}"));
         return Ok(Exit::Failed);
     };
-    let reply = reply?.map_err(|error| submitting(error, &id, &reached))?;
+    let reply = match reply? {
+        Ok(reply) => reply,
+        Err(error) => {
+            let asked = Asked { call: &id, tool: &args.tool, limits: &args.cell.limits };
+            return Err(asked.refused(error, &reached, Failure::of_client).await);
+        }
+    };
     if args.cell.json {
         submission.tell(&reply, reached.named())?;
         render::json(&reply.body)?;
     } else {
-        Submission::replay_output(&reply)?;
+        submission.replay_output(&reply)?;
         submission.tell(&reply, reached.named())?;
     }
     Ok(Exit::of_answer(&reply.answer))
-}
-
-/// Without a connection nothing was submitted; else it may have been.
-fn submitting(error: ClientError, call: &CallId, reached: &Reached) -> Failure {
-    let is_sent = !matches!(error, ClientError::Connect { .. });
-    let failure = Failure::of_client(error);
-    if is_sent { failure.about(call, reached) } else { failure }
 }

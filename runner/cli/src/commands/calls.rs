@@ -44,6 +44,7 @@ async fn show(args: &CallsArgs, id: &CallId, reached: &Reached) -> Result<Exit, 
                 &reply.answer,
                 Place::Ledger { socket: reached.named(), is_operator: rustix::process::geteuid().is_root() },
                 false,
+                None,
             );
             render::out(format!("call {id} attempt {}: {}\n", reply.answer.attempt, render::clean(&line)).as_bytes())?;
         }

@@ -6,13 +6,14 @@ use toolcell_client::{CallReply, CallStatus, Client, ClientError, Stream};
 use toolcell_types::CallId;
 
 use super::ending;
+use super::refusal::Asked;
 use super::submission::Submission;
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{self, Waited, cancelling};
 use crate::reach::{Reached, reach_exactly, revive};
-use crate::render::{self, Sink};
+use crate::render::{self, Program, Sink};
 use crate::request;
 
 /// Runs it. Every failure has a code of `run`'s own table.
@@ -22,6 +23,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<Exit, Failure> {
 
 async fn attempt(args: &RunArgs) -> Result<Exit, Failure> {
     let submission = Submission::prepare(&args.cell, |around| request::of_run(args, around))?;
+    let submission = submission.of_program(program(args));
     let reached = reach_exactly(&args.start).await?;
     if args.cell.json { whole(args, submission, &reached).await } else { live(args, submission, &reached).await }
 }
@@ -34,7 +36,10 @@ async fn whole(args: &RunArgs, submission: Submission, reached: &Reached) -> Res
     let Waited::Done(reply) = cancelling(client, &call, work).await.map_err(no_signals)? else {
         return Ok(given_up(&call));
     };
-    let reply = reply?.map_err(|error| submitting(error, &call, reached))?;
+    let reply = match reply? {
+        Ok(reply) => reply,
+        Err(error) => return Err(asked(args, &call).refused(error, reached, Failure::of_run).await),
+    };
     submission.tell(&reply, reached.named())?;
     render::json(&reply.body)?;
     Ok(Exit::of_run(&reply.answer.verdict))
@@ -46,9 +51,10 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
     let call = submission.call_id();
     let work = async {
         let submitted = ending::intent(&submission, &args.start, reached).await?;
-        match submitted.map_err(|error| submitting(error, &call, reached))? {
-            CallStatus::Over(reply) => Ok(Ended::before(reply)),
-            CallStatus::Running(_) => follow(args, &call, reached).await,
+        match submitted {
+            Ok(CallStatus::Over(reply)) => Ok(Ended::before(reply)),
+            Ok(CallStatus::Running(_)) => follow(args, &call, reached, submission.program_output()).await,
+            Err(error) => Err(asked(args, &call).refused(error, reached, Failure::of_run).await),
         }
     };
     let Waited::Done(ended) = cancelling(client, &call, work).await.map_err(no_signals)? else {
@@ -59,7 +65,7 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
         render::err(b"\n");
     }
     if ended.is_replay_only {
-        Submission::replay_output(&ended.reply)?;
+        submission.replay_output(&ended.reply)?;
     }
     submission.tell(&ended.reply, reached.named())?;
     Ok(match ended.passed {
@@ -69,11 +75,16 @@ async fn live(args: &RunArgs, submission: Submission, reached: &Reached) -> Resu
     })
 }
 
-/// Without a connection nothing was submitted; else it may have been.
-fn submitting(error: ClientError, call: &CallId, reached: &Reached) -> Failure {
-    let is_sent = !matches!(error, ClientError::Connect { .. });
-    let failure = Failure::of_run(error);
-    if is_sent { failure.about(call, reached) } else { failure }
+fn asked<'a>(args: &'a RunArgs, call: &'a CallId) -> Asked<'a> {
+    Asked { call, tool: request::EXEC, limits: &args.cell.limits }
+}
+
+/// What the command line tells about the program. The policy can give the tool another PATH, which nobody else is told.
+fn program(args: &RunArgs) -> Program {
+    let name = args.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let path = args.cell.env.iter().rev().find(|variable| variable.name == "PATH");
+    let path = path.and_then(|path| path.value.clone().or_else(|| std::env::var("PATH").ok()));
+    Program::new(name, path, args.workdir.clone())
 }
 
 fn no_signals(source: std::io::Error) -> Failure {
@@ -102,9 +113,10 @@ impl Ended {
     }
 }
 
-async fn follow(args: &RunArgs, call: &CallId, reached: &Reached) -> Result<Ended, Failure> {
+/// Passes both streams on, standard output to where `to` says.
+async fn follow(args: &RunArgs, call: &CallId, reached: &Reached, to: Stream) -> Result<Ended, Failure> {
     let client = &reached.client;
-    let (mut stdout, mut stderr) = (Sink::new(Stream::Stdout), Sink::new(Stream::Stderr));
+    let (mut stdout, mut stderr) = (Sink::new(to), Sink::new(Stream::Stderr));
     let followed = async {
         let (out, err) = tokio::try_join!(
             pass_on(client, call, Stream::Stdout, &mut stdout),

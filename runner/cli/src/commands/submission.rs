@@ -1,12 +1,12 @@
 //! What `run` and `call` do around a call: read its input, open its files, tell its end.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use toolcell_client::CallReply;
+use toolcell_client::{CallReply, Stream};
 use toolcell_types::{BODY_MAX_BYTES, CallId, OutputText, Verdict};
 use uuid::Uuid;
 
@@ -16,15 +16,74 @@ use base64::engine::general_purpose::STANDARD;
 use crate::args::CellArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{self, Place};
+use crate::render::{self, NotStarted, Place, Program};
 use crate::request::{Prepared, RequestError, Surroundings};
 
 /// A request with the files that its result goes to.
 #[derive(Debug)]
 pub(super) struct Submission {
     request: Prepared,
-    receipt: Option<(PathBuf, File)>,
+    receipt: Option<(PathBuf, Target)>,
     is_json: bool,
+    /// Where the program's standard output goes.
+    program_output: Stream,
+    program: Option<Program>,
+}
+
+/// Where a result goes.
+#[derive(Debug)]
+enum Target {
+    File(File),
+    /// `-`
+    Stdout,
+}
+
+impl Target {
+    /// Opened before anything runs, so that a result is never without its place.
+    fn open(path: &Path) -> Result<Self, Failure> {
+        if is_stdout(path) {
+            return Ok(Self::Stdout);
+        }
+        let made = File::create(path).with_context(|| format!("cannot write {}", path.display()));
+        let made =
+            made.map_err(|source| Failure::new(Exit::Usage, source, "name a file in a folder that you may write"));
+        made.map(Self::File)
+    }
+
+    fn write(&self, path: &Path, text: &[u8]) -> Result<(), Failure> {
+        let mut file = match self {
+            Self::Stdout => return render::out(text),
+            Self::File(file) => file,
+        };
+        let written = file.write_all(text).and_then(|()| file.flush());
+        let written = written.with_context(|| format!("cannot write {}", path.display()));
+        written.map_err(|source| Failure::plain(Exit::Failed, source))
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Standard output has room for one thing: the receipt, the request, the answer, or what the program writes.
+fn program_output(cell: &CellArgs) -> Result<Stream, Failure> {
+    let is_asked = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_stdout);
+    let options = [("--receipt -", is_asked(&cell.receipt)), ("--request-out -", is_asked(&cell.request_out))];
+    let asked: Vec<&str> = options.into_iter().filter(|(_, is)| *is).map(|(option, _)| option).collect();
+    let hint = "name a file for one of them";
+    match asked.as_slice() {
+        [] => Ok(Stream::Stdout),
+        [_] if !cell.json => Ok(Stream::Stderr),
+        [option] => {
+            let error = anyhow::anyhow!("{option} and --json both are for standard output");
+            Err(Failure::new(Exit::Usage, error, format!("{hint}; the answer of --json holds the receipt as well")))
+        }
+        _ => Err(Failure::new(
+            Exit::Usage,
+            anyhow::anyhow!("{} both are for standard output", asked.join(" and ")),
+            hint,
+        )),
+    }
 }
 
 impl Submission {
@@ -34,6 +93,7 @@ impl Submission {
         cell: &CellArgs,
         request: impl FnOnce(Surroundings<'_>) -> Result<Prepared, RequestError>,
     ) -> Result<Self, Failure> {
+        let program_output = program_output(cell)?;
         let stdin = cell.stdin.as_deref().map(read_input).transpose()?;
         let around = Surroundings {
             fresh_id: fresh_id()?,
@@ -47,11 +107,20 @@ impl Submission {
             Failure::new(Exit::Usage, error, remedy)
         })?;
         if let Some(path) = &cell.request_out {
-            let mut file = create(path)?;
-            write(&mut file, path, &request.body)?;
+            Target::open(path)?.write(path, &request.body)?;
         }
-        let receipt = cell.receipt.as_ref().map(|path| Ok((path.clone(), create(path)?))).transpose()?;
-        Ok(Self { request, receipt, is_json: cell.json })
+        let receipt = cell.receipt.as_ref().map(|path| Ok((path.clone(), Target::open(path)?))).transpose()?;
+        Ok(Self { request, receipt, is_json: cell.json, program_output, program: None })
+    }
+
+    /// The same, which knows the program to be started.
+    pub(super) fn of_program(self, program: Program) -> Self {
+        Self { program: Some(program), ..self }
+    }
+
+    /// Where the program's standard output goes.
+    pub(super) fn program_output(&self) -> Stream {
+        self.program_output
     }
 
     /// The name of the call.
@@ -71,14 +140,18 @@ impl Submission {
             let mut text =
                 serde_json::to_vec(&reply.answer.receipt).map_err(|source| Failure::plain(Exit::Failed, source))?;
             text.push(b'\n');
-            write(&mut &*file, path, &text)?;
-            place = Place::File(path);
+            file.write(path, &text)?;
+            place = if is_stdout(path) { Place::Stdout } else { Place::File(path) };
         }
         if self.is_json {
             return Ok(());
         }
-        render::say(&render::summary(&reply.answer, place, reply.is_replay));
-        if let (Some(error), Verdict::StartFailed { .. } | Verdict::Lost | Verdict::Internal) =
+        let not_started = self.not_started(&reply.answer.verdict);
+        let why = not_started.as_ref().map(|words| words.what.as_str());
+        render::say(&render::summary(&reply.answer, place, reply.is_replay, why));
+        if let Some(words) = &not_started {
+            render::hint(&words.hint);
+        } else if let (Some(error), Verdict::StartFailed { .. } | Verdict::Lost | Verdict::Internal) =
             (&reply.answer.error, &reply.answer.verdict)
         {
             render::hint(&error.remedy);
@@ -86,10 +159,19 @@ impl Submission {
         Ok(())
     }
 
+    fn not_started(&self, verdict: &Verdict) -> Option<NotStarted> {
+        let Verdict::StartFailed { stage, errno } = verdict else { return None };
+        self.program.as_ref()?.not_started(stage, errno)
+    }
+
     /// The program's kept output, where nobody followed it.
-    pub(super) fn replay_output(reply: &CallReply) -> Result<(), Failure> {
+    pub(super) fn replay_output(&self, reply: &CallReply) -> Result<(), Failure> {
         render::err(&bytes(&reply.answer.stderr)?);
-        render::out(&bytes(&reply.answer.stdout)?)?;
+        let stdout = bytes(&reply.answer.stdout)?;
+        match self.program_output {
+            Stream::Stdout => render::out(&stdout)?,
+            Stream::Stderr => render::err(&stdout),
+        }
         for (name, dropped) in [("stdout", &reply.answer.truncated.stdout), ("stderr", &reply.answer.truncated.stderr)]
         {
             if let Some(dropped) = dropped {
@@ -136,13 +218,31 @@ fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(content)
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
-    let made = File::create(path).with_context(|| format!("cannot write {}", path.display()));
-    made.map_err(|source| Failure::new(Exit::Usage, source, "name a file in a folder that you may write"))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn write(file: &mut impl io::Write, path: &Path, text: &[u8]) -> Result<(), Failure> {
-    let written = file.write_all(text).and_then(|()| file.flush());
-    let written = written.with_context(|| format!("cannot write {}", path.display()));
-    written.map_err(|source| Failure::plain(Exit::Failed, source))
+    fn output(receipt: Option<&str>, request_out: Option<&str>, json: bool) -> Result<Stream, String> {
+        let [receipt, request_out] = [receipt, request_out].map(|path| path.map(PathBuf::from));
+        let cell = CellArgs { receipt, request_out, json, ..CellArgs::default() };
+        program_output(&cell).map_err(|failure| failure.error.to_string())
+    }
+
+    #[test]
+    fn a_receipt_on_standard_output_is_alone_there() {
+        assert_eq!(output(None, None, true), Ok(Stream::Stdout));
+        assert_eq!(output(Some("r.json"), Some("q.json"), true), Ok(Stream::Stdout));
+        assert_eq!(output(Some("-"), Some("q.json"), false), Ok(Stream::Stderr));
+        assert_eq!(output(None, Some("-"), false), Ok(Stream::Stderr));
+    }
+
+    #[test]
+    fn two_things_for_standard_output_are_refused() {
+        let told = |receipt, request, json| output(receipt, request, json).unwrap_err();
+        assert_eq!(told(Some("-"), None, true), "--receipt - and --json both are for standard output");
+        assert_eq!(told(None, Some("-"), true), "--request-out - and --json both are for standard output");
+        let both = "--receipt - and --request-out - both are for standard output";
+        assert_eq!(told(Some("-"), Some("-"), false), both);
+        assert_eq!(told(Some("-"), Some("-"), true), both);
+    }
 }

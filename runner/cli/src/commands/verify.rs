@@ -4,7 +4,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use toolcell_receipts::verify::{Report, verify as check};
+use toolcell_receipts::verify::{Mark, Report, verify as check};
+use toolcell_receipts::{PublicKey, dsse};
 use toolcell_types::BODY_MAX_BYTES;
 
 use crate::args::VerifyArgs;
@@ -15,8 +16,7 @@ use crate::render;
 
 /// Lists every check; ends with 0 only if all that was asked for holds.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
-    let receipt =
-        read(&args.receipt, "name a file with a DSSE envelope, as --receipt or `toolcell receipts N` writes it")?;
+    let receipt = read(&args.receipt, RECEIPT_HINT)?;
     let request = args.request.as_deref();
     let request = request.map(|path| read(path, "name the file that --request-out wrote")).transpose()?;
     let (key, pem) = match &args.key {
@@ -24,9 +24,55 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
         None => own_key(args.state.as_deref())?,
     };
     let report = check(&receipt, &pem, request.as_deref());
+    if !args.json {
+        no_receipt_or_no_key(args, (&key, &pem), &report)?;
+    }
     tell(args, &key, &report)?;
+    if !args.json && has_failed(&report, "signature") {
+        render::hint(&whose(&receipt, &pem, &key));
+    }
     Ok(if report.holds() { Exit::Ok } else { Exit::Failed })
 }
+
+fn has_failed(report: &Report, name: &str) -> bool {
+    report.check(name).is_some_and(|check| check.mark == Mark::Failed)
+}
+
+/// A file of another kind, most likely by mistake: then a list of checks would only hide it.
+fn no_receipt_or_no_key(args: &VerifyArgs, (key, pem): (&Path, &[u8]), report: &Report) -> Result<(), Failure> {
+    let failed = |name| report.check(name).filter(|check| check.mark == Mark::Failed);
+    if let Some(check) = failed("envelope") {
+        let words = render::clean(&check.words);
+        let error = anyhow::anyhow!("{} is no receipt: {words}", args.receipt.display());
+        return Err(Failure::new(Exit::Failed, error, RECEIPT_HINT));
+    }
+    // Where in the PEM the decoder gave up helps nobody who named another file.
+    if let (Some(_), Err(error)) = (failed("key"), PublicKey::from_pem(pem)) {
+        let error = anyhow::anyhow!("{} cannot be used: {error}", key.display());
+        let hint = "name a public key in PEM, as `toolcell keys show` writes it: --key PUB.pem";
+        return Err(Failure::new(Exit::Failed, error, hint));
+    }
+    Ok(())
+}
+
+/// Another key's receipt, or a forgery? The key id in an envelope is a hint that anybody can write, so that the first is
+/// only what it says; that this key did not sign it is sure in both cases.
+fn whose(receipt: &[u8], pem: &[u8], key: &Path) -> String {
+    let (Ok(opened), Ok(ours)) = (dsse::open(receipt), PublicKey::from_pem(pem)) else { return String::new() };
+    let (ours, named) = (ours.id().hex(), opened.signatures.into_iter().find_map(|signature| signature.keyid));
+    match named {
+        Some(named) if named != ours => format!(
+            "it says that key {} signed it, and was checked with key {ours} ({}): give that key with --key PUB.pem, or \
+             the state folder of its instance with --state DIR",
+            named.chars().take(64).collect::<String>(),
+            key.display()
+        ),
+        Some(_) => "it names this very key, which did not sign it as it stands: it was changed, or forged".to_owned(),
+        None => "it does not say which key signed it; if another one did, give that with --key PUB.pem".to_owned(),
+    }
+}
+
+const RECEIPT_HINT: &str = "name a file with a DSSE envelope, as --receipt or `toolcell receipts N` writes it";
 
 fn tell(args: &VerifyArgs, key: &Path, report: &Report) -> Result<(), Failure> {
     let is_own = args.key.is_none();
@@ -91,9 +137,49 @@ mod tests {
     #[test]
     fn something_else_than_a_receipt_does_not_hold() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("x");
-        std::fs::write(&file, "{}").unwrap();
-        assert_eq!(verify(&args(&file, Some(&file))).unwrap(), Exit::Failed);
+        let file = folder.path().join("README.md");
+        for (text, why) in [("# toolcell", "is not JSON"), ("{}", "payload")] {
+            std::fs::write(&file, text).unwrap();
+            let failure = verify(&args(&file, Some(&file))).unwrap_err();
+            let told = failure.error.to_string();
+            assert_eq!(failure.exit, Exit::Failed);
+            assert!(told.starts_with(&format!("{} is no receipt: ", file.display())) && told.contains(why), "{told}");
+            let json = VerifyArgs { json: true, ..args(&file, Some(&file)) };
+            assert_eq!(verify(&json).unwrap(), Exit::Failed, "its checks are listed");
+        }
+    }
+
+    const PAYLOAD: &str = "e30=";
+    const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+
+    fn envelope(keyid: &str) -> String {
+        let sig = format!("{}==", "A".repeat(86));
+        format!(
+            r#"{{"payload":"{PAYLOAD}","payloadType":"application/vnd.in-toto+json","signatures":[{{{keyid}"sig":"{sig}"}}]}}"#
+        )
+    }
+
+    #[test]
+    fn something_else_than_a_key_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.json");
+        std::fs::write(&file, envelope("")).unwrap();
+        let told = verify(&args(&file, Some(&file))).unwrap_err().error.to_string();
+        let expected = "cannot be used: the key is not an Ed25519 public key in PEM (BEGIN PUBLIC KEY)";
+        assert_eq!(told, format!("{} {expected}", file.display()));
+    }
+
+    #[test]
+    fn a_receipt_of_another_key_is_told_apart_from_a_forged_one() {
+        let ours = PublicKey::from_pem(KEY.as_bytes()).unwrap().id().hex();
+        let told = |keyid: &str| whose(envelope(keyid).as_bytes(), KEY.as_bytes(), Path::new("/k.pem"));
+        let other = told(&format!("\"keyid\":\"{}\",", "ab".repeat(32)));
+        let asks = other.contains("--key PUB.pem") && other.contains("--state DIR");
+        assert!(asks && other.contains(&"ab".repeat(32)) && other.contains(&ours), "{other}");
+        let forged = told(&format!("\"keyid\":\"{ours}\","));
+        assert!(forged.contains("forged") && !forged.contains("--key"), "{forged}");
+        assert!(told("").contains("does not say"), "{}", told(""));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::ready::{self, Patience, ReadyPipe, Word};
 use crate::render;
 
 /// How long a daemon that nobody asks lives, in seconds.
-const IDLE_EXIT_S: u32 = 60;
+pub(crate) const IDLE_EXIT_S: u32 = 60;
 /// Whoever holds the lock starts a daemon, which takes a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 /// A little more than `serve` gives its own parts.
@@ -175,10 +175,22 @@ fn words_of(log: &str) -> (String, Option<String>) {
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let hint = lines.iter().rev().find_map(|line| line.strip_prefix("hint: ")).map(str::to_owned);
     let is_said = |line: &&str| line.starts_with("toolcell: ");
+    let has_said = lines.iter().any(is_said);
     let from = lines.iter().position(is_said).unwrap_or(lines.len().saturating_sub(TAIL_LINES));
-    let said = lines.iter().skip(from).filter(|line| !line.starts_with("hint: ")).take(LINES_MAX);
+    // Behind what was said, the other parts' log lines are of no use to anybody who only typed a command.
+    let is_noise = |line: &str| line.starts_with("hint: ") || (has_said && is_log_line(line));
+    let said = lines.iter().skip(from).filter(|line| !is_noise(line)).take(LINES_MAX);
     let text: Vec<&str> = said.map(|line| line.strip_prefix("toolcell: ").unwrap_or(line)).collect();
     (if text.is_empty() { "it said nothing".to_owned() } else { text.join("\n") }, hint)
+}
+
+/// A line of the log has a time and a level in front.
+fn is_log_line(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let has_time = words.next().is_some_and(|word| {
+        word.ends_with('Z') && word.get(4..5) == Some("-") && word.bytes().take(4).all(|byte| byte.is_ascii_digit())
+    });
+    has_time && words.next().is_some_and(|word| matches!(word, "TRACE" | "DEBUG" | "INFO" | "WARN" | "ERROR"))
 }
 
 #[cfg(test)]
@@ -191,6 +203,9 @@ mod tests {
         let log = "INFO signer ready\ntoolcell: no policy:\n  line 3\nhint: remove it\ntoolcell: the daemon ended\n";
         let words = "no policy:\n  line 3\nthe daemon ended".to_owned();
         assert_eq!(words_of(log), (words, Some("remove it".to_owned())));
+        let log = "toolcell: no policy:\n  line 3\n2026-11-30T16:00:00.1Z  INFO toolcell_signer: ready\n\
+                   hint: remove it\ntoolcell: the daemon ended\n";
+        assert_eq!(words_of(log).0, "no policy:\n  line 3\nthe daemon ended", "no lines of other parts");
         assert_eq!(words_of(""), ("it said nothing".to_owned(), None));
         let long: String = (0..20).map(|n| format!("{n}\n")).collect();
         assert_eq!(words_of(&long).0, "14\n15\n16\n17\n18\n19");

@@ -6,6 +6,7 @@ fn wanted() -> Wanted {
     Wanted {
         build: "gnu-build-id:aa".to_owned(),
         policy_folder: None,
+        checked_folder: None,
         policy: digest(b"x"),
         accept: Vec::new(),
         is_explicit: false,

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolcell_receipts::statement::{self, Recorded};
-use toolcell_types::{CallsPage, Envelope, Limits, ReceiptsPage, RunningCall, ToolInfo, ToolsPage};
+use toolcell_types::{CallState, CallsPage, Envelope, Limits, ReceiptsPage, RunningCall, ToolInfo, ToolsPage};
 
 use super::clean;
 use super::summary::size;
@@ -49,14 +49,23 @@ pub(crate) fn calls(page: &CallsPage) -> String {
     let rows = page.calls.iter().map(|call| {
         let receipt = call.outcome_index.map_or_else(|| "-".to_owned(), |index| index.to_string());
         let tool = clean(&call.tool);
-        [call.call_id.to_string(), tool, call.state.as_str().to_owned(), clean(&call.submitted_on), receipt]
+        [call.call_id.to_string(), tool, word(call.state).to_owned(), clean(&call.submitted_on), receipt]
     });
     table(["CALL", "TOOL", "STATE", "SUBMITTED", "RECEIPT"], rows)
 }
 
+/// The ledger's state as a person says it: whatever an earlier daemon left open is settled before the next one answers,
+/// so that a call without an outcome is one that runs.
+fn word(state: CallState) -> &'static str {
+    match state {
+        CallState::Submitting => "running",
+        CallState::Complete | CallState::Failed | CallState::Unknown => state.as_str(),
+    }
+}
+
 /// A call that is not over.
 pub(crate) fn running(call: &RunningCall) -> String {
-    format!("call {} attempt {}: {}, its outcome is not written yet\n", call.call_id, call.attempt, call.state.as_str())
+    format!("call {} attempt {}: {}, its outcome is not written yet\n", call.call_id, call.attempt, word(call.state))
 }
 
 /// One page of `toolcell receipts`, the first with a head.
@@ -127,9 +136,9 @@ mod tests {
         ]}))
         .unwrap();
         insta::assert_snapshot!(calls(&page), @r"
-        CALL         TOOL    STATE       SUBMITTED             RECEIPT
-        b            exec    submitting  2026-11-30T12:00:01Z  -
-        a-longer-id  python  complete    2026-11-30T12:00:00Z  2
+        CALL         TOOL    STATE     SUBMITTED             RECEIPT
+        b            exec    running   2026-11-30T12:00:01Z  -
+        a-longer-id  python  complete  2026-11-30T12:00:00Z  2
         ");
     }
 

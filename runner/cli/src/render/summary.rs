@@ -19,14 +19,17 @@ pub(crate) enum Place<'a> {
     },
     /// In the ledger, and in this file.
     File(&'a Path),
+    /// In the ledger, and written to standard output.
+    Stdout,
 }
 
 /// What is listed among the limits if a stream was not read to its end.
 const OUTPUT_READ: &str = "output_read";
 
-/// The line, without its line feed.
-pub(crate) fn summary(answer: &Answer, place: Place<'_>, is_replay: bool) -> String {
-    let mut parts = vec![ending(answer)];
+/// The line, without its line feed. `why` is why the program did not start, where that is known better.
+pub(crate) fn summary(answer: &Answer, place: Place<'_>, is_replay: bool, why: Option<&str>) -> String {
+    let ending = ending(answer);
+    let mut parts = vec![why.map_or_else(|| ending.clone(), |why| format!("{why}: {ending}"))];
     parts.extend(usage(answer));
     let (unread, hit): (Vec<&str>, Vec<&str>) =
         answer.limits_hit.iter().map(|hit| hit.limit.as_str()).partition(|limit| *limit == OUTPUT_READ);
@@ -36,7 +39,7 @@ pub(crate) fn summary(answer: &Answer, place: Place<'_>, is_replay: bool) -> Str
     if !unread.is_empty() {
         parts.push("output not read to its end".to_owned());
     }
-    parts.push(controls(answer));
+    parts.extend(controls(answer));
     parts.push(receipt(answer, place));
     if is_replay {
         parts.push("replayed: nothing ran again".to_owned());
@@ -84,11 +87,13 @@ fn usage(answer: &Answer) -> Vec<String> {
     figures.into_iter().flatten().collect()
 }
 
-fn controls(answer: &Answer) -> String {
+/// Nothing of controls that held nobody.
+fn controls(answer: &Answer) -> Option<String> {
     let is_enforced = |item: &&Value| item.get("state").and_then(Value::as_str) == Some("enforced");
-    match answer.controls.len() {
-        0 => "no cell was built".to_owned(),
-        all => format!("{} of {all} controls enforced", answer.controls.iter().filter(is_enforced).count()),
+    match (answer.controls.len(), &answer.verdict) {
+        (0, _) => Some("no cell was built".to_owned()),
+        (_, Verdict::StartFailed { .. }) => None,
+        (all, _) => Some(format!("{} of {all} controls enforced", answer.controls.iter().filter(is_enforced).count())),
     }
 }
 
@@ -99,6 +104,7 @@ fn receipt(answer: &Answer, place: Place<'_>) -> String {
     };
     let (socket, is_operator) = match place {
         Place::File(path) => return format!("{name} in {}", path.display()),
+        Place::Stdout => return format!("{name} on standard output"),
         Place::Ledger { socket, is_operator } => (socket, is_operator),
     };
     let socket = socket.map(|path| format!(" --socket {}", path.display())).unwrap_or_default();
@@ -151,8 +157,8 @@ mod tests {
 
     #[test]
     fn the_line_tells_verdict_usage_controls_and_receipt() {
-        insta::assert_snapshot!(summary(&answer(), HERE, false), @"exited 0, effect none, wall 31 ms, cpu 24 ms, memory 5.1 MiB, 1 of 2 controls enforced, receipt: toolcell calls c-1 --json");
-        insta::assert_snapshot!(summary(&answer(), Place::File(Path::new("r.json")), true), @"exited 0, effect none, wall 31 ms, cpu 24 ms, memory 5.1 MiB, 1 of 2 controls enforced, receipt in r.json, replayed: nothing ran again");
+        insta::assert_snapshot!(summary(&answer(), HERE, false, None), @"exited 0, effect none, wall 31 ms, cpu 24 ms, memory 5.1 MiB, 1 of 2 controls enforced, receipt: toolcell calls c-1 --json");
+        insta::assert_snapshot!(summary(&answer(), Place::File(Path::new("r.json")), true, None), @"exited 0, effect none, wall 31 ms, cpu 24 ms, memory 5.1 MiB, 1 of 2 controls enforced, receipt in r.json, replayed: nothing ran again");
     }
 
     #[test]
@@ -161,7 +167,15 @@ mod tests {
         answer.usage = toolcell_types::Usage::default();
         answer.verdict = Verdict::StartFailed { stage: "exec".to_owned(), errno: "ENOENT".to_owned() };
         answer.controls.clear();
-        insta::assert_snapshot!(summary(&answer, HERE, false), @"start_failed at exec with ENOENT, effect none, no cell was built, receipt: toolcell calls c-1 --json");
+        insta::assert_snapshot!(summary(&answer, HERE, false, None), @"start_failed at exec with ENOENT, effect none, no cell was built, receipt: toolcell calls c-1 --json");
+    }
+
+    #[test]
+    fn a_program_that_did_not_start_is_told_by_name_and_without_controls() {
+        let mut answer = answer();
+        answer.usage = toolcell_types::Usage::default();
+        answer.verdict = Verdict::StartFailed { stage: "exec".to_owned(), errno: "ENOENT".to_owned() };
+        insta::assert_snapshot!(summary(&answer, HERE, false, Some("x: not found")), @"x: not found: start_failed at exec with ENOENT, effect none, receipt: toolcell calls c-1 --json");
     }
 
     #[test]
@@ -169,9 +183,9 @@ mod tests {
         let mut answer = answer();
         let hit = |limit: &str| toolcell_types::LimitHit { limit: limit.to_owned(), seen: "x".to_owned() };
         answer.limits_hit = vec![hit("tmp_bytes"), hit("pids")];
-        assert!(summary(&answer, HERE, false).contains(", reached tmp_bytes and pids, "));
+        assert!(summary(&answer, HERE, false, None).contains(", reached tmp_bytes and pids, "));
         answer.limits_hit = vec![hit("output_read"), hit("output_read"), hit("pids")];
-        assert!(summary(&answer, HERE, false).contains(", reached pids, output not read to its end, "));
+        assert!(summary(&answer, HERE, false, None).contains(", reached pids, output not read to its end, "));
     }
 
     #[test]

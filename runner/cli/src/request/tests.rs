@@ -78,6 +78,12 @@ fn every_option_has_its_place() {
         "2k",
         "--tmp-size",
         "3m",
+        "--tmp-files",
+        "100",
+        "--file-size",
+        "4MiB",
+        "--open-files",
+        "32",
         "--call-id",
         "mine",
         "--read-only",
@@ -86,7 +92,7 @@ fn every_option_has_its_place() {
         "--",
         "true",
     ];
-    insta::assert_snapshot!(body(&line), @r#"{"args":{"argv":["true"],"cwd":"/data","image":"host"},"call_id":"mine","env":{"A":"2","HERE":"caller"},"limits":{"cpu_millis":500,"cpu_ms":5000,"memory_bytes":67108864,"output_keep_bytes":1024,"output_limit_bytes":2048,"pids":8,"tmp_bytes":3145728,"wall_ms":30000},"mounts":[{"host":"/real/set","inside":"/work/set","mode":"ro"},{"host":"/real/a","inside":"/b","mode":"ro"},{"host":"/real/d","inside":"/d","mode":"ro"}],"tool":"exec"}"#);
+    insta::assert_snapshot!(body(&line), @r#"{"args":{"argv":["true"],"cwd":"/data","image":"host"},"call_id":"mine","env":{"A":"2","HERE":"caller"},"limits":{"cpu_millis":500,"cpu_ms":5000,"file_bytes":4194304,"memory_bytes":67108864,"open_files":32,"output_keep_bytes":1024,"output_limit_bytes":2048,"pids":8,"tmp_bytes":3145728,"tmp_inodes":100,"wall_ms":30000},"mounts":[{"host":"/real/set","inside":"/work/set","mode":"ro"},{"host":"/real/a","inside":"/b","mode":"ro"},{"host":"/real/d","inside":"/d","mode":"ro"}],"tool":"exec"}"#);
 }
 
 #[test]

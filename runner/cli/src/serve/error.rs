@@ -1,7 +1,9 @@
 //! Why nothing is served.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use toolcell_policy::{InvalidPolicy, PolicyFault};
 
 /// Why `serve` ends before it serves. Nothing is left behind by then.
 #[derive(Debug, thiserror::Error)]
@@ -15,11 +17,22 @@ pub(crate) enum ServeError {
         /// What it is.
         machine: &'static str,
     },
-    /// No cgroup version has the controllers for cells.
-    #[error("cells cannot be limited here")]
+    /// No cgroup version has the controllers for cells; no group can be had; or what an earlier start left in one cannot
+    /// be removed.
+    #[error("{what}")]
     Cgroups {
-        /// What each version lacks.
+        /// What follows from it.
+        what: &'static str,
+        /// Why.
         source: toolcell_cell::CgroupError,
+    },
+    /// The policy has mistakes.
+    #[error("the policy is not valid:\n{}", in_folder(folder, faults))]
+    Policy {
+        /// Its folder.
+        folder: PathBuf,
+        /// Every mistake.
+        faults: InvalidPolicy,
     },
     /// The settings file.
     #[error("{}: {source}", path.display())]
@@ -50,22 +63,20 @@ pub(crate) enum ServeError {
         remedy: &'static str,
     },
     /// Another instance has it.
-    #[error("{} is in use by another running toolcell", path.display())]
+    #[error("{} is in use by {holder}", path.display())]
     InUse {
         /// The state folder or the socket.
         path: PathBuf,
+        /// Who has it.
+        holder: String,
+        /// How to end that one.
+        remedy: String,
     },
     /// No ids left.
     #[error("no free range of 65536 user ids from {from} on lies within this machine's id map")]
     NoIds {
         /// Where the search began.
         from: u32,
-    },
-    /// No group can be had, or what an earlier start left in it cannot be removed.
-    #[error("the cgroups of this instance cannot be set up")]
-    Groups {
-        /// Why.
-        source: toolcell_cell::CgroupError,
     },
     /// A part ended, or took too long, before the daemon was ready.
     #[error("the {part} {why} before anything was served")]
@@ -99,9 +110,10 @@ impl ServeError {
             }
             Self::File { path, .. } => format!("look at {} and the folders above it", path.display()),
             Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
-            Self::InUse { .. } => "end the other one, or give this one a --state and a --socket of its own".to_owned(),
+            Self::InUse { remedy, .. } => remedy.clone(),
+            Self::Policy { .. } => "correct the policy; no daemon was started or ended for it".to_owned(),
             Self::NoIds { .. } => "end another instance, or name another range with --uid-base".to_owned(),
-            Self::Cgroups { source } | Self::Groups { source } => source.remedy().to_owned(),
+            Self::Cgroups { source, .. } => source.remedy().to_owned(),
             Self::Call { .. } => {
                 "look at the limits of this machine: processes, memory, seccomp of a container".to_owned()
             }
@@ -109,6 +121,12 @@ impl ServeError {
             Self::NotReady { .. } => "look at what it said above".to_owned(),
         }
     }
+}
+
+/// Every mistake with the full path of its file, and what to do about it.
+fn in_folder(folder: &Path, policy: &InvalidPolicy) -> String {
+    let line = |fault: &PolicyFault| format!("{}/{fault}\n  hint: {}", folder.display(), fault.remedy());
+    policy.faults().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Turns an I/O result into one that names the path.
@@ -137,14 +155,20 @@ mod tests {
             ServeError::NotRoot,
             ServeError::Machine { machine: "aarch64" },
             ServeError::Cgroups {
+                what: "cells cannot be limited here",
                 source: toolcell_cell::CgroupError::NoControllers { v1_lacks: vec!["pids"], v2_lacks: None },
             },
             ServeError::Settings { path: path(), source: toml::from_str::<toml::Table>("x").unwrap_err() },
             ServeError::File { doing: "open", path: path(), source: io() },
             ServeError::Unsafe { path: path(), why: "is a link", remedy: "remove it" },
-            ServeError::InUse { path: path() },
+            ServeError::InUse { path: path(), holder: "another".to_owned(), remedy: "end it".to_owned() },
+            ServeError::Policy {
+                folder: path(),
+                faults: toolcell_policy::Policy::parse(&[("tools.toml".to_owned(), b"x".to_vec())]).unwrap_err(),
+            },
             ServeError::NoIds { from: 7 },
-            ServeError::Groups {
+            ServeError::Cgroups {
+                what: "the cgroups of this instance cannot be set up",
                 source: toolcell_cell::CgroupError::Access { action: "make", path: path(), source: io() },
             },
             ServeError::NotReady { part: "daemon", why: "ended" },

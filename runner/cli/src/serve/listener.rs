@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::Mode;
 
 use super::error::{ServeError, call, file};
+use super::holder::{Patience, pid_behind};
 
 /// sockaddr_un.sun_path holds 108 bytes with the zero at the end (unix(7)).
 const PATH_MAX_BYTES: usize = 107;
@@ -45,7 +46,7 @@ pub(super) fn listen(path: &Path, mode: u32, patience: Duration) -> Result<Owned
 
 /// Removes a socket that nobody listens at any more; anything else at that path stays.
 fn clear(path: &Path, patience: Duration) -> Result<(), ServeError> {
-    let begin = Instant::now();
+    let mut patience = Patience::begin(patience);
     let seen = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => file("look at", path, other)?,
@@ -59,8 +60,7 @@ fn clear(path: &Path, patience: Duration) -> Result<(), ServeError> {
     }
     loop {
         match UnixStream::connect(path) {
-            Ok(_somebody) if begin.elapsed() < patience => std::thread::sleep(Duration::from_millis(20)),
-            Ok(_somebody) => return Err(ServeError::InUse { path: path.to_owned() }),
+            Ok(_somebody) => patience.wait(path, pid_behind(path))?,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 return file("remove", path, std::fs::remove_file(path));
             }

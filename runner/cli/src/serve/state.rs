@@ -9,12 +9,13 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::error::{ServeError, call, file};
+use super::holder::{Patience, lock_holder};
 
 const SIGNER: &str = "signer";
 const INSTANCE: &str = "instance";
@@ -141,12 +142,11 @@ fn refuse(path: &Path, why: &'static str, remedy: &'static str) -> ServeError {
 }
 
 fn lock(folder: &OwnedFd, path: &Path, patience: Duration) -> Result<(), ServeError> {
-    let begin = Instant::now();
+    let mut patience = Patience::begin(patience);
     loop {
         match rustix::fs::flock(folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if begin.elapsed() < patience => std::thread::sleep(Duration::from_millis(20)),
-            Err(Errno::WOULDBLOCK) => return Err(ServeError::InUse { path: path.to_owned() }),
+            Err(Errno::WOULDBLOCK) => patience.wait(path, lock_holder(path))?,
             Err(errno) => return file("lock", path, Err(errno)),
         }
     }
