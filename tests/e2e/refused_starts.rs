@@ -33,7 +33,7 @@ fn a_machine_without_cgroups_is_told_what_each_version_lacks() {
     let refused = after("umount -l /sys/fs/cgroup");
     assert_ne!(refused.code, 0);
     let said = refused.stderr;
-    assert!(said.contains("version 1 lacks memory") && said.contains("version 2 is not mounted"), "{said}");
+    assert!(said.contains("version 1 lacks cpu, memory") && said.contains("version 2 is not mounted"), "{said}");
     assert!(said.contains("mount -t cgroup2"), "and what to do: {said}");
 }
 
