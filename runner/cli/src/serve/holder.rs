@@ -13,7 +13,6 @@ use toolcell_types::Health;
 use super::error::{ServeError, call};
 use super::settings::Settings;
 use crate::reach::{Ending, IDLE_EXIT_S, end_idle};
-use crate::render;
 
 /// A daemon that was just told to end still answers for a moment; whoever starts the next one need not know.
 const MOMENT: Duration = Duration::from_millis(500);
@@ -43,7 +42,7 @@ async fn ask_to_end(path: &Path, socket: &Path) -> Result<(), ServeError> {
             Ok(health) if health.ends_when_idle => {
                 return match end_idle(&client).await {
                     Ok(Ending::Gone) => {
-                        render::say("the idle daemon that `toolcell run` had started was ended");
+                        tracing::info!(socket = %socket.display(), "an idle daemon that `toolcell run` had started was ended");
                         Ok(())
                     }
                     Ok(Ending::Busy(_) | Ending::Stuck) | Err(_) => Err(in_use_by_run(path, socket, &health)),
@@ -158,11 +157,8 @@ impl Patience {
         }
         if !self.is_told && self.begin.elapsed() > SILENCE {
             self.is_told = true;
-            let most = self.most.as_secs();
-            render::say(&format!(
-                "waiting at most {most} s for another program{process} to let go of {}",
-                path.display()
-            ));
+            let (most, path) = (self.most.as_secs(), path.display());
+            tracing::info!("waiting at most {most} s for another program{process} to let go of {path}");
         }
         std::thread::sleep(Duration::from_millis(20));
         Ok(())
