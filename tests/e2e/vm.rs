@@ -18,8 +18,9 @@ const CORE: [&str; 9] = [
 ];
 /// Of these, what takes long by its nature and asks nothing of the kernel that another does not.
 const LEFT_OUT: [&str; 4] = ["kills_at_any_moment", "thirty_calls", "hundred_megabytes", "a_term_right_after"];
-/// Software emulation is some ten times slower than the machine itself: three minutes on two idle processors.
-const LIMIT: Duration = Duration::from_secs(540);
+/// Software emulation is some ten times slower than the machine itself: three minutes on two idle processors, and much
+/// more where others work too.
+const LIMIT: Duration = Duration::from_secs(1_500);
 
 #[test]
 fn the_core_of_the_suite_passes_on_a_machine_with_cgroup_version_2_alone() {
