@@ -23,15 +23,55 @@ pub struct RootBind<'a> {
     pub read_only: bool,
 }
 
+/// Which users there are for the process afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Users {
+    /// Those that there were before.
+    Shared,
+    /// Its own user and group alone.
+    Own,
+}
+
+/// Enters namespaces together with a user namespace that maps the process's own user and group to themselves and nobody
+/// else (user_namespaces(7)). The supplementary groups stay, but have no name in it.
+///
+/// # Errors
+/// ENOSPC or EPERM where user namespaces are limited or forbidden; the error of a map that cannot be written.
+pub fn unshare_with_own_user(namespaces: CloneFlags) -> io::Result<()> {
+    // Before the change: what has no map yet is shown as the overflow id.
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    nix::sched::unshare(namespaces | CloneFlags::CLONE_NEWUSER)?;
+    map_own_user(user, group)
+}
+
+/// Writes the maps of a user namespace that this process has just entered: its user and group of before, as themselves.
+///
+/// # Errors
+/// EPERM if a map was written already, or if these are not the ids that it had.
+pub fn map_own_user(user: u32, group: u32) -> io::Result<()> {
+    // A group map of one's own making is taken only from who cannot drop groups any more (Linux 3.19).
+    for (name, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{user} {user} 1")),
+        ("gid_map", format!("{group} {group} 1")),
+    ] {
+        let mut file = std::fs::OpenOptions::new().write(true).open(format!("/proc/self/{name}"))?;
+        io::Write::write_all(&mut file, text.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// Moves the process into mount, network and IPC namespaces of its own, whose root is an empty read-only tmpfs with
 /// only `binds` in it; the working directory becomes `/`.
 ///
 /// Every mount is nosuid, nodev and noexec. Descriptors that are open already stay usable, so the caller closes what
-/// it does not want to keep. Needs CAP_SYS_ADMIN and a single thread.
+/// it does not want to keep. Needs CAP_SYS_ADMIN and a single thread. With `Users::Own` the process enters a user
+/// namespace of its own on the way, in which there is nobody but its present user and group: what privilege it had
+/// reaches nothing outside any more.
 ///
 /// # Errors
 /// The error of the first kernel call that failed; the process must then end, as its root is in between.
-pub fn private_root(binds: &[RootBind<'_>]) -> io::Result<()> {
+pub fn private_root(binds: &[RootBind<'_>], users: Users) -> io::Result<()> {
     // Cloned before the namespace changes: open_tree(2) takes only mounts of the caller's own mount namespace.
     let mut trees = Vec::with_capacity(binds.len());
     for bind in binds {
@@ -41,7 +81,11 @@ pub fn private_root(binds: &[RootBind<'_>]) -> io::Result<()> {
         set_mount_attributes(tree.as_fd(), attr, false)?;
         trees.push((tree, bind.at));
     }
-    nix::sched::unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC)?;
+    let namespaces = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
+    match users {
+        Users::Shared => nix::sched::unshare(namespaces)?,
+        Users::Own => unshare_with_own_user(namespaces)?,
+    }
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
 
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
