@@ -30,7 +30,7 @@ pub(crate) fn signer(args: &SignerArgs) -> Result<Exit, Failure> {
 /// Gives up everything but the one folder and the socket.
 fn seal(args: &SignerArgs) -> anyhow::Result<toolcell_signer::SignerConfig> {
     let (socket, folder) = (taken(3)?, taken(4)?);
-    let bind = RootBind { source: folder.as_fd(), at: "signer", read_only: false };
+    let bind = RootBind { source: folder.as_fd(), at: "signer", read_only: false, hidden: &[] };
     let users = if args.rootless { Users::Own } else { Users::Shared };
     private_root(&[bind], users).context("cannot enter a root of its own")?;
     // The descriptor from before leads into the host's mounts; one opened in the new root cannot leave it.

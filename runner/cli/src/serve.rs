@@ -165,7 +165,7 @@ impl Held {
             tenure: &self.tenure,
             listener,
             state: self.state.again()?,
-            lock: self.state.folder.as_fd(),
+            lock: self.state.signer_lock.as_fd(),
             signer: self.state.signer_folder()?,
             policy: settings.policy.as_deref().map(open_policy).transpose()?,
         };

@@ -30,6 +30,9 @@ use crate::{DaemonConfig, DaemonError, LauncherError, api, logs, policy_files};
 
 /// The state's name in the daemon's own root.
 const STATE: &str = "state";
+/// What of the state is the signer's and the starting process's. File modes keep the daemon from it where it is a user of
+/// its own; without root it is not.
+const NOT_OURS: [&str; 4] = ["signer", "instance", "ids", "lock"];
 /// What is left to running calls when the daemon is asked to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long their outcomes may take after they were cancelled.
@@ -74,7 +77,7 @@ fn system(doing: &'static str) -> impl Fn(std::io::Error) -> DaemonError {
 /// the host's files could be reached (openat(2) with `..`).
 fn confine(mut config: DaemonConfig) -> Result<DaemonConfig, DaemonError> {
     let sandbox = |source: Box<dyn std::error::Error + Send + Sync>| DaemonError::Sandbox { source };
-    let bind = RootBind { source: config.state.as_fd(), at: STATE, read_only: false };
+    let bind = RootBind { source: config.state.as_fd(), at: STATE, read_only: false, hidden: &NOT_OURS };
     raise_descriptor_limit().map_err(system("raise its limit of descriptors"))?;
     let users = if config.is_rootless { Users::Own } else { Users::Shared };
     toolcell_sys::private_root(&[bind], users).map_err(|error| sandbox(error.into()))?;

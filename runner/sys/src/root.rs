@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use nix::sched::CloneFlags;
-use rustix::fs::{CWD, Mode};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree, unmount,
@@ -21,6 +21,9 @@ pub struct RootBind<'a> {
     pub at: &'a str,
     /// Whether it can only be read.
     pub read_only: bool,
+    /// Names in it that are covered: what is behind them can be neither read nor changed nor moved. One that is not there
+    /// is passed over.
+    pub hidden: &'a [&'a str],
 }
 
 /// Which users there are for the process afterwards.
@@ -79,7 +82,7 @@ pub fn private_root(binds: &[RootBind<'_>], users: Users) -> io::Result<()> {
         let tree = open_tree(bind.source, "", flags)?;
         let attr = MountAttr { read_only: bind.read_only, no_suid: true, no_dev: true, no_exec: true, private: true };
         set_mount_attributes(tree.as_fd(), attr, false)?;
-        trees.push((tree, bind.at));
+        trees.push((tree, bind));
     }
     let namespaces = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
     match users {
@@ -97,14 +100,42 @@ pub fn private_root(binds: &[RootBind<'_>], users: Users) -> io::Result<()> {
     let root = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attr)?;
     // Attached first: before Linux 6.15 nothing can be mounted onto a detached mount.
     move_mount(root.as_fd(), "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    for (tree, at) in &trees {
-        rustix::fs::mkdirat(root.as_fd(), *at, Mode::from_raw_mode(0o755))?;
-        move_mount(tree.as_fd(), "", root.as_fd(), *at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    for (tree, bind) in &trees {
+        rustix::fs::mkdirat(root.as_fd(), bind.at, Mode::from_raw_mode(0o755))?;
+        move_mount(tree.as_fd(), "", root.as_fd(), bind.at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        for name in bind.hidden {
+            hide(root.as_fd(), &format!("{}/{name}", bind.at))?;
+        }
     }
     set_mount_attributes(root.as_fd(), MountAttr { read_only: true, ..MountAttr::default() }, false)?;
     rustix::process::fchdir(root.as_fd())?;
     rustix::process::pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     rustix::process::chdir("/")?;
+    Ok(())
+}
+
+/// Mounts nothing over a directory or a file: what is a mount point in a namespace cannot be renamed or removed in it.
+fn hide(root: BorrowedFd<'_>, path: &str) -> io::Result<()> {
+    const NOTHING: [&str; 2] = [".folder", ".file"];
+    let stat = match rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        other => other?,
+    };
+    let [folder, file] = NOTHING;
+    let nothing = if FileType::from_raw_mode(stat.st_mode).is_dir() {
+        rustix::fs::mkdirat(root, folder, Mode::empty())?;
+        folder
+    } else {
+        drop(rustix::fs::openat(root, file, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?);
+        file
+    };
+    let cover = open_tree(root, nothing, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+    // The cover goes on without its name.
+    let kind = if nothing == folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    rustix::fs::unlinkat(root, nothing, kind)?;
+    let attr = MountAttr { read_only: true, no_suid: true, no_dev: true, no_exec: true, private: true };
+    set_mount_attributes(cover.as_fd(), attr, false)?;
+    move_mount(cover.as_fd(), "", root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
     Ok(())
 }

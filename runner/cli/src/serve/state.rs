@@ -19,6 +19,7 @@ use super::holder::{Patience, lock_holder};
 
 const SIGNER: &str = "signer";
 const INSTANCE: &str = "instance";
+const LOCK: &str = "lock";
 /// Only without root.
 const IDS: &str = "ids";
 /// What the daemon finds ready made.
@@ -49,6 +50,8 @@ pub(super) struct State {
     pub(super) folder: OwnedFd,
     /// Its path, without links.
     pub(super) path: PathBuf,
+    /// Locked as well; for the signer, which must not have a way into the folder.
+    pub(super) signer_lock: OwnedFd,
 }
 
 impl State {
@@ -68,20 +71,13 @@ impl State {
         }
         lock(&folder, path, patience)?;
         let path = file("resolve", path, path.canonicalize())?;
-        let state = Self { folder, path };
-        state.must_be_ours()?;
-        Ok(state)
-    }
-
-    /// Another folder, given by mistake, must not change hands.
-    fn must_be_ours(&self) -> Result<(), ServeError> {
-        let names = entries(self.folder.as_fd(), &self.path)?;
-        let is_made_first =
-            |name: &String| matches!(name.as_str(), "instance" | "instance.new" | "ids" | "ids.new" | "lost+found");
-        if names.iter().any(|name| name == INSTANCE) || names.iter().all(is_made_first) {
-            return Ok(());
-        }
-        Err(refuse(&self.path, "holds other files and no toolcell state", "name an empty folder with --state"))
+        must_be_ours(&folder, &path)?;
+        let at = path.join(LOCK);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let signer_lock = rustix::fs::openat(&folder, LOCK, flags, Mode::from_raw_mode(0o600));
+        let signer_lock = file("open", &at, signer_lock)?;
+        lock(&signer_lock, &path, patience)?;
+        Ok(Self { folder, path, signer_lock })
     }
 
     /// The name of the instance, made on the first start.
@@ -147,7 +143,7 @@ impl State {
         }
         for name in entries(self.folder.as_fd(), &self.path)? {
             let owner = match name.as_str() {
-                INSTANCE | IDS | "lost+found" => continue,
+                INSTANCE | IDS | LOCK | "lost+found" => continue,
                 SIGNER => owners.signer,
                 _ => owners.daemon,
             };
@@ -180,6 +176,17 @@ impl State {
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Another folder, given by mistake, must not change hands.
+fn must_be_ours(folder: &OwnedFd, path: &Path) -> Result<(), ServeError> {
+    const FIRST: [&str; 5] = ["instance.new", "ids", "ids.new", LOCK, "lost+found"];
+    let names = entries(folder.as_fd(), path)?;
+    let is_made_first = |name: &String| FIRST.contains(&name.as_str());
+    if names.iter().any(|name| name == INSTANCE) || names.iter().all(is_made_first) {
+        return Ok(());
+    }
+    Err(refuse(path, "holds other files and no toolcell state", "name an empty folder with --state"))
+}
 
 fn refuse(path: &Path, why: &'static str, remedy: &'static str) -> ServeError {
     ServeError::Unsafe { path: path.to_owned(), why, remedy }
