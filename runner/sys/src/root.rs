@@ -131,11 +131,10 @@ fn hide(root: BorrowedFd<'_>, path: &str) -> io::Result<()> {
         file
     };
     let cover = open_tree(root, nothing, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
-    // The cover goes on without its name.
-    let kind = if nothing == folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    rustix::fs::unlinkat(root, nothing, kind)?;
     let attr = MountAttr { read_only: true, no_suid: true, no_dev: true, no_exec: true, private: true };
     set_mount_attributes(cover.as_fd(), attr, false)?;
     move_mount(cover.as_fd(), "", root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    Ok(())
+    // Once it is mounted it goes on without its name.
+    let kind = if nothing == folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    Ok(rustix::fs::unlinkat(root, nothing, kind)?)
 }
