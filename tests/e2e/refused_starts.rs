@@ -13,21 +13,6 @@ fn after(shell: &str) -> Finished {
 }
 
 #[test]
-fn another_user_than_root_is_told_that_this_version_needs_root() {
-    needs!(Need::Root);
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    let binary = dir.path().join("toolcell");
-    std::fs::copy(toolcell_tests::toolcell_path(), &binary).unwrap();
-    let mut serve = toolcell_tests::command(&binary);
-    serve.arg("serve").arg("--socket").arg(dir.path().join("s")).arg("--state").arg(dir.path().join("state"));
-    let refused = run(serve.uid(1234).gid(1234));
-    assert_ne!(refused.code, 0);
-    assert!(refused.stderr.contains("root"), "{}", refused.stderr);
-    assert!(!dir.path().join("s").exists() && !dir.path().join("state").exists(), "nothing is made");
-}
-
-#[test]
 fn a_machine_without_cgroups_is_told_what_each_version_lacks() {
     needs!(Need::Root, Need::Tool("unshare"));
     let refused = after("umount -l /sys/fs/cgroup");

@@ -112,7 +112,7 @@ fn a_folder_of_somebody_else_is_refused() {
     let (_parent, path) = folder();
     std::fs::create_dir_all(&path).unwrap();
     std::os::unix::fs::chown(&path, Some(70_005), None).unwrap();
-    refused(open(&path).map(drop), "does not belong to root");
+    refused(open(&path).map(drop), "does not belong to the user who starts the daemon");
 }
 
 #[test]
