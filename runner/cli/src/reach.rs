@@ -44,6 +44,11 @@ impl Reached {
         self.named.as_deref()
     }
 
+    /// Whether whoever asks is an operator, as far as can be known: root is one everywhere, anybody of one's own daemon.
+    pub(crate) fn is_operators(&self) -> bool {
+        rustix::process::geteuid().is_root() || self.named.is_none()
+    }
+
     /// Where the daemon writes, if that is known.
     pub(crate) fn log(&self) -> Option<&Path> {
         self.log.as_deref()

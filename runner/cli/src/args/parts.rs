@@ -45,10 +45,10 @@ Examples:
 
 {}", exit::TABLE))]
 pub(crate) struct ServeArgs {
-    /// Socket to serve [default: /run/toolcell/toolcell.sock]
+    /// Socket to serve [default: /run/toolcell/toolcell.sock, without root $XDG_RUNTIME_DIR/toolcell/toolcell.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Folder of the key, the ledger and the kept output [default: /var/lib/toolcell]
+    /// Folder of the key, the ledger and the kept output [default: /var/lib/toolcell, without root $XDG_STATE_HOME/toolcell]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// Folder with tools.toml [default: /etc/toolcell/policy if it is there, else the built-in tools]
@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     /// Settings that the options here override [default: /etc/toolcell/config.toml if it is there]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// First of the 65536 user ids to use, or of the next free range above [default: 1879048192]
+    /// First of the 65536 user ids to use, or of the next free range above; for root [default: 1879048192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(65_536..))]
     pub(crate) uid_base: Option<u32>,
     /// Group below which cells get theirs [default: on cgroup version 2 our own if it is ours alone, else /toolcell]
