@@ -1,8 +1,5 @@
 //! What `serve` refuses to start with, in a clear word, leaving nothing.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
-
 use toolcell_tests::{Finished, Need, Setup, needs, run, toolcell};
 
 /// In a mount namespace of its own, first this, then the rest of the line.

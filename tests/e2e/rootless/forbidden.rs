@@ -36,6 +36,7 @@ fn a_machine_that_allows_no_user_namespace_is_told_the_sysctl() {
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("user.max_user_namespaces"), "{}", refused.stderr);
     assert!(refused.stderr.contains("sysctl -w user.max_user_namespaces="), "{}", refused.stderr);
+    assert_eq!(user.processes(), Vec::new(), "nor does anything wait for what will not be");
     drop(start(&user));
 }
 

@@ -94,8 +94,10 @@ fn namespaces(wanted: Option<(&Block, &maps::Helpers)>) -> Result<Result<(), Str
             let waiting = helpers
                 .start(&own, block)
                 .map_err(|source| ServeError::Rootless { source: RootlessError::Helper { source } })?;
-            nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
-                .map_err(|errno| refused(errno.into()))?;
+            if let Err(errno) = nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS) {
+                waiting.end();
+                return Err(refused(errno.into()));
+            }
             match waiting.write() {
                 Ok(()) => maps::read_back(&own, block).map(|()| Ok(()))?,
                 Err(why) => {

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -77,6 +77,12 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    /// Ends both, for a namespace that cannot be had.
+    pub(super) fn end(self) {
+        self.users.end();
+        self.groups.end();
+    }
+
     /// Lets them write the maps. On failure neither is written, or the start fails at the next step.
     pub(super) fn write(self) -> Result<(), String> {
         let groups = self.groups.write();
@@ -110,7 +116,9 @@ impl Helper {
         let words = words.into_iter().collect::<Result<Vec<_>, _>>()?;
         let child = toolcell_sys::clone_process(0, None, || {
             let mut byte = [0_u8; 1];
-            let ready = toolcell_sys::parent_death_signal().is_ok()
+            // The pipe's other end is nobody's but the parent's, so that its end shows even if it came before the signal.
+            let ready = toolcell_sys::close_except(&[wait.as_raw_fd(), say.as_raw_fd()]).is_ok()
+                && toolcell_sys::parent_death_signal().is_ok()
                 && rustix::io::retry_on_intr(|| rustix::io::read(&wait, &mut byte)) == Ok(1)
                 && rustix::stdio::dup2_stderr(&say).is_ok()
                 && rustix::stdio::dup2_stdout(&say).is_ok();
