@@ -207,7 +207,12 @@ fn compare(rules: &[(&str, &Rule)], inside: &BTreeMap<String, String>, outside: 
 #[test]
 fn every_denied_act_fails_inside_and_gets_through_outside() {
     needs!(Need::Root);
-    let (instance, host) = (Instance::start(), Host::new());
+    every_denied_act_fails_in(&Instance::start());
+}
+
+/// Tries every act in a sealed cell of this instance, and on the host as root.
+pub(crate) fn every_denied_act_fails_in(instance: &Instance) {
+    let host = Host::new();
     let arguments = host.arguments("/tmp", 1, "/data/socket");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let inside = results(&stdout(&instance.call(&Request::carried("probe", &arguments))));
@@ -218,7 +223,12 @@ fn every_denied_act_fails_inside_and_gets_through_outside() {
 #[test]
 fn in_a_cell_with_mounts_no_socket_file_of_the_host_can_be_reached_either() {
     needs!(Need::Root);
-    let (instance, host) = (Instance::start(), Host::new());
+    every_denied_act_fails_in_a_cell_with_mounts_of(&Instance::start());
+}
+
+/// The same in a cell that shows host paths.
+pub(crate) fn every_denied_act_fails_in_a_cell_with_mounts_of(instance: &Instance) {
+    let host = Host::new();
     let arguments = host.arguments("/tmp", 1, "/data/socket");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let request = Request::program("probe", &arguments).mount(&host.directory(), "/data");

@@ -38,6 +38,8 @@ mod refused_starts;
 #[cfg(test)]
 mod replays;
 #[cfg(test)]
+mod rootless;
+#[cfg(test)]
 mod unified;
 #[cfg(test)]
 mod verdicts;

@@ -24,11 +24,7 @@ struct Look {
 impl Look {
     fn take() -> Self {
         let instance = Instance::start();
-        let limits = json!({
-            "wall_ms": 31_000, "cpu_ms": 21_000, "memory_bytes": 96 * MIB, "pids": 33, "cpu_millis": 1500,
-            "tmp_bytes": 8 * MIB, "tmp_inodes": 555, "file_bytes": 5 * MIB, "open_files": 77,
-        });
-        let running = Running::until_up(&instance, &Request::program("waits", &[]).limits(limits));
+        let running = Running::until_up(&instance, &Request::program("waits", &[]).limits(limits()));
         let tool = running.process("waits");
         let init = Process::read(tool.parent).expect("the tool's parent is the cell's init");
         let seen = ControlId::ALL.into_iter().map(|id| (id, outside(id, &instance, &tool, &init))).collect();
@@ -38,13 +34,21 @@ impl Look {
     }
 }
 
+/// Limits unlike the defaults.
+pub(crate) fn limits() -> Value {
+    json!({
+        "wall_ms": 31_000, "cpu_ms": 21_000, "memory_bytes": 96 * MIB, "pids": 33, "cpu_millis": 1500,
+        "tmp_bytes": 8 * MIB, "tmp_inodes": 555, "file_bytes": 5 * MIB, "open_files": 77,
+    })
+}
+
 fn sure(holds: bool, what: impl std::fmt::Debug) -> Result<(), String> {
     if holds { Ok(()) } else { Err(format!("{what:?}")) }
 }
 
 /// What the kernel tells somebody outside about one control of that cell. Ok carries what was seen; an empty object
 /// where the kernel has no word about it.
-fn outside(id: ControlId, instance: &Instance, tool: &Process, init: &Process) -> Result<Value, String> {
+pub(crate) fn outside(id: ControlId, instance: &Instance, tool: &Process, init: &Process) -> Result<Value, String> {
     match id.as_str() {
         "namespace.user" => both(own_namespace(tool, init, "user"), id_maps(instance, tool)),
         "namespace.mount" => both(own_namespace(tool, init, "mnt"), rooted(tool)),
@@ -107,7 +111,7 @@ fn rooted(tool: &Process) -> Result<Value, String> {
     Ok(json!({}))
 }
 
-fn names(dir: &Path) -> BTreeSet<String> {
+pub(crate) fn names(dir: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
@@ -152,7 +156,7 @@ fn mounts(tool: &Process) -> Vec<Mount> {
     tool.file("mountinfo").lines().filter_map(read).collect()
 }
 
-fn without(tool: &Process, option: &str) -> Vec<String> {
+pub(crate) fn without(tool: &Process, option: &str) -> Vec<String> {
     mounts(tool).into_iter().filter(|mount| !mount.has(option)).map(|mount| mount.at).collect()
 }
 
@@ -396,7 +400,7 @@ fn the_cell_s_init_holds_nothing_and_cannot_be_looked_into() {
 }
 
 /// The files of a process that is not dumpable belong to root (proc(5)).
-fn is_dumpable(process: &Process) -> bool {
+pub(crate) fn is_dumpable(process: &Process) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(format!("/proc/{}/environ", process.pid)).expect("it is there");
     meta.uid() == process.uid

@@ -1,8 +1,5 @@
 //! What `serve` refuses to start with, in a clear word, leaving nothing.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
-
 use toolcell_tests::{Finished, Need, Setup, needs, run, toolcell};
 
 /// In a mount namespace of its own, first this, then the rest of the line.
@@ -10,21 +7,6 @@ fn after(shell: &str) -> Finished {
     let script = format!("set -e; {shell}; exec \"$0\" \"$@\"");
     let words = ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", &script];
     Setup::default().wrapped(&words).fails_to_start()
-}
-
-#[test]
-fn another_user_than_root_is_told_that_this_version_needs_root() {
-    needs!(Need::Root);
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    let binary = dir.path().join("toolcell");
-    std::fs::copy(toolcell_tests::toolcell_path(), &binary).unwrap();
-    let mut serve = toolcell_tests::command(&binary);
-    serve.arg("serve").arg("--socket").arg(dir.path().join("s")).arg("--state").arg(dir.path().join("state"));
-    let refused = run(serve.uid(1234).gid(1234));
-    assert_ne!(refused.code, 0);
-    assert!(refused.stderr.contains("root"), "{}", refused.stderr);
-    assert!(!dir.path().join("s").exists() && !dir.path().join("state").exists(), "nothing is made");
 }
 
 #[test]

@@ -5,10 +5,13 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::Instance;
+use std::os::unix::process::CommandExt as _;
+
 use crate::command::{Finished, command, run, toolcell_path};
+use crate::http::Connection;
 use crate::place::{UidRange, fresh_dir};
 use crate::remains::Remains;
+use crate::{Instance, OrdinaryUser};
 
 /// How an instance is to be started.
 #[derive(Debug, Default, Clone)]
@@ -18,6 +21,7 @@ pub struct Setup {
     env: Vec<(String, String)>,
     wrapper: Vec<String>,
     state: Option<String>,
+    user: Option<OrdinaryUser>,
 }
 
 impl Setup {
@@ -46,6 +50,13 @@ impl Setup {
     #[must_use]
     pub fn wrapped(mut self, words: &[&str]) -> Self {
         self.wrapper = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Starts it as an ordinary user.
+    #[must_use]
+    pub fn user(mut self, user: &OrdinaryUser) -> Self {
+        self.user = Some(user.clone());
         self
     }
 
@@ -91,6 +102,9 @@ impl Home {
             std::fs::create_dir_all(&dir).expect("the policy directory can be made");
             std::fs::write(dir.join(name), text).expect("a policy file can be written");
         }
+        if let Some(user) = home.user() {
+            user.own(home.dir());
+        }
         home
     }
 
@@ -104,6 +118,23 @@ impl Home {
     #[must_use]
     pub fn state(&self) -> PathBuf {
         self.setup.state.as_ref().map_or_else(|| self.dir().join("state"), PathBuf::from)
+    }
+
+    /// The user that it is started as, if that is an ordinary one.
+    #[must_use]
+    pub fn user(&self) -> Option<&OrdinaryUser> {
+        self.setup.user.as_ref()
+    }
+
+    /// A connection to it, as its user.
+    ///
+    /// # Errors
+    /// If nobody listens.
+    pub fn connect(&self) -> std::io::Result<Connection> {
+        match self.user() {
+            Some(user) => Connection::open_as(&self.socket(), user.ids()),
+            None => Connection::open(&self.socket()),
+        }
     }
 
     /// The first of its user ids.
@@ -129,15 +160,27 @@ impl Home {
     }
 
     fn serve(&self) -> Command {
+        let binary = self.user().map_or_else(toolcell_path, |user| PathBuf::from(user.binary()));
         let mut command = match self.setup.wrapper.split_first() {
             Some((program, words)) => {
                 let mut command = command(program);
-                command.args(words).arg(toolcell_path());
+                command.args(words).arg(binary);
                 command
             }
-            None => command(toolcell_path()),
+            None => command(binary),
         };
-        command.args(["serve", "--log-format", "json", "--uid-base", &self.uids.base().to_string()]);
+        command.args(["serve", "--log-format", "json"]);
+        match self.user() {
+            Some(user) => {
+                if self.setup.wrapper.is_empty() {
+                    command.uid(user.uid()).gid(user.gid());
+                }
+                user.environment(&mut command);
+            }
+            None => {
+                command.args(["--uid-base", &self.uids.base().to_string()]);
+            }
+        }
         command.arg("--socket").arg(self.socket()).arg("--state").arg(self.state());
         if !self.setup.policy.is_empty() {
             command.arg("--policy").arg(self.policy());
@@ -188,6 +231,7 @@ impl Home {
     pub fn remains(&self, instance: Option<&str>) -> Remains {
         Remains {
             uid_base: self.uids.base(),
+            user: self.user().cloned(),
             instance: instance.map(str::to_owned),
             socket: self.socket(),
             dir: self.dir().to_path_buf(),

@@ -104,6 +104,23 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
+    /// Connects as another user, for the moment of connecting; the other side is told who connected (unix(7)).
+    ///
+    /// # Errors
+    /// When nobody listens, or that user may not connect.
+    ///
+    /// # Panics
+    /// If this process cannot be that user, or itself again.
+    pub fn open_as(socket: &Path, (uid, gid): (u32, u32)) -> std::io::Result<Self> {
+        use nix::unistd::{Gid, Uid, setegid, seteuid};
+        setegid(Gid::from_raw(gid)).expect("root can be anybody");
+        seteuid(Uid::from_raw(uid)).expect("root can be anybody");
+        let opened = Self::open(socket);
+        seteuid(Uid::from_raw(0)).expect("and root again");
+        setegid(Gid::from_raw(0)).expect("and root again");
+        opened
+    }
+
     /// Sends a request without waiting for the answer.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use toolcell_types::{Answer, Health, ReceiptItem, ReceiptsPage};
 
 use crate::command::toolcell;
 use crate::http::{Connection, Response};
-use crate::process::{Process, wait_gone};
+use crate::process::{Process, status_field, wait_gone};
 use crate::wait::{eventually, within};
 use crate::{Home, Request, Setup, cgroup_roots, groups_named};
 
@@ -78,6 +78,21 @@ impl Instance {
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.home().log()).unwrap_or_default()
+    }
+
+    /// The processes of its cells: those below the launcher in a pid namespace of their own.
+    #[must_use]
+    pub fn cell_processes(&self) -> Vec<Process> {
+        let launcher = self.child.id();
+        let all = Process::all();
+        let parent = |pid: u32| all.iter().find(|process| process.pid == pid).map(|process| process.parent);
+        let is_below = |process: &Process| {
+            std::iter::successors(Some(process.pid), |pid| parent(*pid)).take(64).any(|pid| pid == launcher)
+        };
+        let nested = |process: &Process| {
+            status_field(process.pid, "NSpid").is_some_and(|ids| ids.split_whitespace().count() == 2)
+        };
+        all.iter().filter(|process| process.state != 'Z' && is_below(process) && nested(process)).cloned().collect()
     }
 
     /// Its cgroup in the hierarchy of a controller.
@@ -176,7 +191,7 @@ impl Instance {
     /// If nobody listens.
     #[must_use]
     pub fn connect(&self) -> Connection {
-        Connection::open(&self.socket()).expect("the daemon listens")
+        self.home().connect().expect("the daemon listens")
     }
 
     /// The state of the instance.
@@ -265,7 +280,9 @@ impl Instance {
         let all = Process::all().into_iter();
         let parts: Vec<Process> = all.filter(|p| p.pid == launcher || p.parent == launcher).collect();
         let there = |role: &&str| parts.iter().any(|part| role_of(part) == *role);
-        let complete = ["launcher", "daemon"].iter().all(there) && self.find_cgroup_dir("memory").is_some();
+        let complete = ["launcher", "daemon"].iter().all(there);
+        // Who is not root has no groups.
+        let complete = complete && (self.home().user().is_some() || self.find_cgroup_dir("memory").is_some());
         complete.then_some(parts)
     }
 
@@ -273,7 +290,7 @@ impl Instance {
         if let Some(status) = self.child.try_wait().expect("our own child can be waited for") {
             panic!("serve ended with {status}\n{}", self.log());
         }
-        let response = Connection::open(&self.socket()).ok()?.ask("GET", "/healthz", &[], b"").ok()?;
+        let response = self.home().connect().ok()?.ask("GET", "/healthz", &[], b"").ok()?;
         serde_json::from_slice(&response.body).ok()
     }
 }

@@ -18,6 +18,7 @@ mod host;
 mod http;
 mod instance;
 mod need;
+mod ordinary_user;
 mod place;
 mod process;
 mod programs;
@@ -35,6 +36,7 @@ pub use host::{CgroupRoot, cgroup_roots, groups_named, kernel_version, mount_lin
 pub use http::{Connection, Head, Response};
 pub use instance::Instance;
 pub use need::{Need, missing};
+pub use ordinary_user::OrdinaryUser;
 pub use place::venv_python;
 pub use process::{Process, descriptors_of, status_field, wait_gone};
 pub use programs::{PROGRAMS_INSIDE, program_inside, program_on_host, programs_dir};

@@ -14,6 +14,8 @@ pub enum Need {
     /// The same with cgroup version 2. The test machine of the suite itself may be another: there these tests are left
     /// to the virtual machine, which runs them (see the module `vm`), and so are never a failure here.
     UnifiedCgroups,
+    /// To be started as root, where ordinary users can be made and may have user namespaces.
+    OrdinaryUsers,
     /// A program in PATH.
     Tool(&'static str),
     /// A file or device, like `/dev/fuse`.
@@ -27,6 +29,12 @@ impl Need {
         match self {
             Self::Root => can_run_cells(|_root| true),
             Self::UnifiedCgroups => can_run_cells(CgroupRoot::is_unified),
+            Self::OrdinaryUsers => {
+                nix::unistd::geteuid().is_root()
+                    && ["useradd", "newuidmap", "newgidmap"].into_iter().all(|name| Self::Tool(name).is_there())
+                    && std::fs::read_to_string("/proc/sys/user/max_user_namespaces")
+                        .is_ok_and(|text| text.trim() != "0")
+            }
             Self::Tool(name) => std::env::var_os("PATH")
                 .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file())),
             Self::File(path) => Path::new(path).exists(),

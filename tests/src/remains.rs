@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::OrdinaryUser;
 use crate::host::{groups_named, mount_lines};
 use crate::place::in_range;
 use crate::process::Process;
@@ -11,6 +12,7 @@ use crate::process::Process;
 #[derive(Debug, Clone)]
 pub struct Remains {
     pub(crate) uid_base: u32,
+    pub(crate) user: Option<OrdinaryUser>,
     pub(crate) instance: Option<String>,
     pub(crate) socket: PathBuf,
     pub(crate) dir: PathBuf,
@@ -26,9 +28,17 @@ impl Remains {
         let ours = Process::all().into_iter().filter(|process| {
             let by_cgroup = group.as_ref().is_some_and(|group| process.cgroups.contains(group.as_str()));
             let by_line = process.line.contains(&dir) && process.pid != std::process::id();
-            process.state != 'Z' && (in_range(self.uid_base, process.uid) || by_cgroup || by_line)
+            process.state != 'Z' && (self.has(process.uid) || by_cgroup || by_line)
         });
         ours.map(|process| format!("process {} {} {:?}", process.pid, process.name, process.line)).collect()
+    }
+
+    /// Whether it is an id of the instance's alone; those of a user's cells, but not the user's own.
+    fn has(&self, uid: u32) -> bool {
+        match &self.user {
+            Some(user) => uid != user.uid() && user.has(uid),
+            None => in_range(self.uid_base, uid),
+        }
     }
 
     /// Cgroup directories.

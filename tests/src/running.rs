@@ -7,7 +7,7 @@ use toolcell_types::{Answer, RunningCall};
 use crate::http::{Connection, Response};
 use crate::process::Process;
 use crate::wait::eventually;
-use crate::{Instance, Request};
+use crate::{Instance, OrdinaryUser, Request};
 
 /// A call that was accepted and is not over.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub struct Running {
     /// What 202 carried: the signed intent.
     pub accepted: RunningCall,
     socket: PathBuf,
+    user: Option<(u32, u32)>,
     processes_of: String,
 }
 
@@ -51,6 +52,7 @@ impl Running {
             call_id: request.call_id(),
             accepted: response.json(),
             socket: instance.socket().to_path_buf(),
+            user: instance.home().user().map(OrdinaryUser::ids),
             processes_of: format!("/{}/", instance.name()),
         }
     }
@@ -61,7 +63,7 @@ impl Running {
     /// If it cannot be followed.
     #[must_use]
     pub fn follow(&self, stream: &str) -> Connection {
-        let mut connection = Connection::open(&self.socket).expect("the daemon listens");
+        let mut connection = self.connect();
         let path = format!("/v1/calls/{}/{stream}?follow=1", self.call_id);
         connection.send("GET", &path, &[], b"").expect("the request is sent");
         let head = connection.head().expect("an answer comes");
@@ -113,8 +115,16 @@ impl Running {
         found.remove(0)
     }
 
+    fn connect(&self) -> Connection {
+        let opened = match self.user {
+            Some(ids) => Connection::open_as(&self.socket, ids),
+            None => Connection::open(&self.socket),
+        };
+        opened.expect("the daemon listens")
+    }
+
     fn ask(&self, method: &str, path: &str) -> Response {
-        let mut connection = Connection::open(&self.socket).expect("the daemon listens");
+        let mut connection = self.connect();
         connection.ask(method, path, &[], b"").expect("an answer comes")
     }
 }

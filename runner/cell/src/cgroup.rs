@@ -92,18 +92,25 @@ impl Hierarchies {
 pub(crate) enum Instance {
     V1(v1::Instance),
     V2(v2::Instance),
+    /// No group may be made here. What needs one is reported as unavailable.
+    Absent,
 }
 
 impl Instance {
-    /// Makes the instance's groups below the one that [`settle_groups`] chose, and sweeps them.
-    pub(crate) fn open(parent: &str, instance: &str) -> Result<Self, CgroupError> {
-        Hierarchies::find()?.open(parent, instance)
+    /// Makes the instance's groups below the one that [`settle_groups`] chose, and sweeps them. Without a parent there
+    /// are none.
+    pub(crate) fn open(parent: Option<&str>, instance: &str) -> Result<Self, CgroupError> {
+        match parent {
+            Some(parent) => Hierarchies::find()?.open(parent, instance),
+            None => Ok(Self::Absent),
+        }
     }
 
     fn remove(&self) -> Result<(), CgroupError> {
         match self {
             Self::V1(instance) => instance.remove(),
             Self::V2(instance) => instance.remove(),
+            Self::Absent => Ok(()),
         }
     }
 
@@ -121,6 +128,7 @@ impl Instance {
         match self {
             Self::V1(instance) => instance.create(cell, limits).map(Cgroup::V1),
             Self::V2(instance) => instance.create(cell, limits).map(Cgroup::V2),
+            Self::Absent => Ok(Cgroup::Absent),
         }
     }
 }
@@ -130,14 +138,22 @@ impl Instance {
 pub(crate) enum Cgroup {
     V1(v1::Group),
     V2(v2::Group),
+    /// None: nothing is counted, nothing limited, and the cell's end is that of its pid namespace.
+    Absent,
 }
 
 impl Cgroup {
+    /// Whether there is none.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
     /// Which version, as reports have it.
     pub(crate) fn version(&self) -> u64 {
         match self {
             Self::V1(_) => 1,
             Self::V2(_) => 2,
+            Self::Absent => 0,
         }
     }
 
@@ -146,6 +162,7 @@ impl Cgroup {
         match self {
             Self::V1(_) => v1::Group::WITNESSES,
             Self::V2(_) => v2::Group::WITNESSES,
+            Self::Absent => Witnesses::NONE,
         }
     }
 
@@ -154,6 +171,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.memory_limits(limits),
             Self::V2(group) => group.memory_limits(limits),
+            Self::Absent => Ok(Vec::new()),
         }
     }
 
@@ -162,6 +180,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.cpu_limits(limits),
             Self::V2(group) => group.cpu_limits(limits),
+            Self::Absent => Ok(Vec::new()),
         }
     }
 
@@ -170,13 +189,14 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.pids_limits(limits),
             Self::V2(group) => group.pids_limits(limits),
+            Self::Absent => Ok(Vec::new()),
         }
     }
 
     /// The group that a cell's first process can be born in (CLONE_INTO_CGROUP), which version 1 does not have.
     pub(crate) fn cradle(&self) -> Result<Option<OwnedFd>, CgroupError> {
         match self {
-            Self::V1(_) => Ok(None),
+            Self::V1(_) | Self::Absent => Ok(None),
             Self::V2(group) => group.open_dir().map(Some),
         }
     }
@@ -187,6 +207,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.tasks(),
             Self::V2(group) => group.tasks(),
+            Self::Absent => Ok(Vec::new()),
         }
     }
 
@@ -195,6 +216,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.is_in(proc_cgroup),
             Self::V2(group) => group.is_in(proc_cgroup),
+            Self::Absent => false,
         }
     }
 
@@ -203,6 +225,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.members(),
             Self::V2(group) => group.members(),
+            Self::Absent => Err(CgroupError::Absent),
         }
     }
 
@@ -211,6 +234,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.left(),
             Self::V2(group) => group.left(),
+            Self::Absent => Ok(0),
         }
     }
 
@@ -220,6 +244,8 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.kill_members(),
             Self::V2(group) => group.kill_members(),
+            // Nobody can be found here; the end of the init is the proof (pid_namespaces(7)).
+            Self::Absent => Ok(0),
         }
     }
 
@@ -228,6 +254,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.cpu(),
             Self::V2(group) => group.cpu(),
+            Self::Absent => Err(CgroupError::Absent),
         }
     }
 
@@ -236,6 +263,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.counters(),
             Self::V2(group) => group.counters(),
+            Self::Absent => Counters::default(),
         }
     }
 
@@ -244,6 +272,7 @@ impl Cgroup {
         match self {
             Self::V1(group) => group.remove(),
             Self::V2(group) => group.remove(),
+            Self::Absent => Ok(()),
         }
     }
 }

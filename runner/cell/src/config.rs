@@ -14,12 +14,15 @@ pub struct LauncherConfig {
     pub signer_pidfd: OwnedFd,
     /// Locks that live as long as the launcher.
     pub locks: Vec<OwnedFd>,
-    /// First of the 65,536 host ids of this instance.
-    pub uid_base: u32,
+    /// Host ids for cells.
+    pub ids: crate::CellIds,
+    /// Whether the launcher is an ordinary user's, privileged in a user namespace of its own and nowhere else.
+    pub is_rootless: bool,
     /// Name of the instance; names its cgroups.
     pub instance: String,
-    /// Parent of the instance's group, relative to the top of each hierarchy: what [`crate::settle_groups`] chose.
-    pub cgroup_parent: String,
+    /// Parent of the instance's group, relative to the top of each hierarchy: what [`crate::settle_groups`] chose. None
+    /// where no group may be made: cells then lack the controls that need one.
+    pub cgroup_parent: Option<String>,
     /// Controls that the operator accepted as unavailable.
     pub accept_unavailable: Vec<toolcell_types::ControlId>,
     /// Directories that no mount may be, lie under or contain.

@@ -21,17 +21,14 @@ use self::opening::{Opening, Stuck};
 use self::source::{OPENING_PARTS, PARTS, Part, Source};
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
-use crate::devtree::DevTree;
+use crate::devtree::{DevTree, Nodes};
 use crate::error::LauncherError;
-use crate::hostpaths::Denied;
+use crate::hostpaths::{Denied, Deputy};
 use crate::link::{Link, LinkError};
 use crate::live::{Live, Over, Step};
 use crate::readback::{Outside, describe};
 use crate::stages::{Filters, best_abi};
 use crate::workshop::Workshop;
-
-/// Most cells at once: two ids each of the range, and a bound on what one daemon can make us hold.
-const CELLS_MAX: u32 = 1024;
 
 /// From the end of the daemon's sockets to that of its process: it waits a second for its own threads.
 const LEAVE_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -96,14 +93,17 @@ impl Launcher {
         signals.thread_block().map_err(|errno| call("block signals")(errno.into()))?;
         let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|errno| call("signalfd")(errno.into()))?;
+        let nodes = if config.is_rootless { Nodes::Bound } else { Nodes::Made };
         let shop = Workshop {
-            groups: Instance::open(&config.cgroup_parent, &config.instance)
+            groups: Instance::open(config.cgroup_parent.as_deref(), &config.instance)
                 .map_err(|source| LauncherError::Groups { source })?,
-            dev: DevTree::build(&config.runtime_dir, &config.instance).map_err(call("make the template of /dev"))?,
+            dev: DevTree::build(&config.runtime_dir, &config.instance, nodes)
+                .map_err(call("make the template of /dev"))?,
             filters: Filters::compile().map_err(|error| LauncherError::Filters { detail: describe(&error) })?,
             landlock: best_abi().ok_or(LauncherError::NoLandlock)?,
             denied: Denied::new(&config.deny_paths).map_err(call("look at the instance's own directories"))?,
-            uid_base: config.uid_base,
+            ids: config.ids,
+            deputy: if config.is_rootless { Deputy::OwnUser } else { Deputy::AnyUser },
         };
         let outside = Outside::read().map_err(|error| LauncherError::Outside { detail: describe(&error) })?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|errno| call("epoll_create1")(errno.into()))?;
@@ -120,7 +120,7 @@ impl Launcher {
             openings: BTreeMap::new(),
             stuck: Vec::new(),
             accepted: config.accept_unavailable,
-            free: (0..CELLS_MAX).collect(),
+            free: (0..config.ids.cells()).collect(),
             remains: Vec::new(),
             processors: std::thread::available_parallelism().map_or(1, |count| u64::try_from(count.get()).unwrap_or(1)),
             asked_to_end: false,

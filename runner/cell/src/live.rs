@@ -4,6 +4,7 @@
 
 mod arming;
 mod ending;
+mod records;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -84,6 +85,8 @@ pub(crate) struct Live {
     cpu: Timer,
     round: Timer,
     outputs: Option<(OwnedFd, OwnedFd)>,
+    /// The process that said that it is armed.
+    armed_by: Option<i32>,
     scratch: Option<OwnedFd>,
     /// Blocks and inodes that were free in the scratch when the tree was killed.
     scratch_free: Option<(u64, u64)>,
@@ -122,6 +125,7 @@ impl Live {
             cpu,
             round,
             outputs,
+            armed_by: None,
             scratch: None,
             scratch_free: None,
             go_us: 0,
@@ -158,15 +162,17 @@ impl Live {
         let mut armed = None;
         loop {
             let mut bytes = [0_u8; RECORD_BYTES];
-            let flags = rustix::net::RecvFlags::DONTWAIT;
-            let filled = match rustix::io::retry_on_intr(|| rustix::net::recv(&self.built.control, &mut bytes, flags)) {
-                Ok((filled, _)) => filled,
+            let (filled, sender) = match records::receive(&self.built.control, &mut bytes) {
+                Ok(received) => received,
                 Err(Errno::AGAIN) => return armed,
-                Err(_gone) => 0,
+                Err(_gone) => (0, None),
             };
             match bytes.get(..filled).and_then(Record::decode) {
                 Some(Record::Failed(error)) => self.on_failure(error),
-                Some(Record::Armed(probes)) if self.phase == Phase::SettingUp => armed = Some(probes),
+                Some(Record::Armed(probes)) if self.phase == Phase::SettingUp => {
+                    self.armed_by = sender;
+                    armed = Some(probes);
+                }
                 Some(Record::Ended { end, at_us }) => self.on_main_end(end, at_us),
                 // Closed, or a record that this phase does not know: the init's own end says the rest.
                 Some(Record::Armed(_)) | None => {

@@ -19,7 +19,7 @@ use toolcell_sys::Child;
 use toolcell_types::plan::{CallerIds, LaunchFault, MOUNTS_MAX, PlanMount};
 
 use crate::clock::Timer;
-use crate::hostpaths::{Denied, Tree, open_for_caller};
+use crate::hostpaths::{Denied, HostPaths, Tree};
 use crate::readback::describe;
 
 /// How long the paths of one plan may take to open, microseconds.
@@ -54,13 +54,17 @@ pub(crate) struct Opener {
 
 impl Opener {
     /// Starts the child.
-    pub(crate) fn start(mounts: &[PlanMount<'_>], caller: &CallerIds, denied: &Denied) -> Result<Self, LaunchFault> {
+    pub(crate) fn start(
+        mounts: &[PlanMount<'_>],
+        caller: &CallerIds,
+        (denied, paths): (&Denied, &HostPaths),
+    ) -> Result<Self, LaunchFault> {
         let failed = |errno: Errno| stage(errno.raw_os_error(), "start opening the mounts");
         let (socket, inner) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
         let timer = Timer::new().map_err(failed)?;
         timer.start(PATIENCE_US).map_err(failed)?;
-        let child = toolcell_sys::clone_process(0, None, || open(&inner, mounts, caller, denied))
+        let child = toolcell_sys::clone_process(0, None, || open(&inner, mounts, caller, (denied, paths)))
             .map_err(|error| stage(error.errno(), "start opening the mounts"))?;
         Ok(Self { child, socket, timer, uid: caller.uid, trying: 0 })
     }
@@ -142,7 +146,7 @@ fn stage(errno: i32, what: &str) -> LaunchFault {
 }
 
 /// The child's whole life.
-fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, denied: &Denied) -> i32 {
+fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, (denied, paths): (&Denied, &HostPaths)) -> i32 {
     if toolcell_sys::close_except(&[socket.as_raw_fd()]).is_err() || toolcell_sys::parent_death_signal().is_err() {
         return 1;
     }
@@ -154,7 +158,7 @@ fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, denied: 
         if !matches!(told, Ok(Ok(_))) {
             return 1;
         }
-        match open_for_caller(mount, caller, denied) {
+        match paths.open_for_caller(mount, caller, denied) {
             Ok(tree) => trees.push(tree),
             Err(error) => {
                 let detail = describe(&error).chars().take(DETAIL_MAX).collect();

@@ -125,7 +125,8 @@ impl Process {
 
     /// How many descriptors are open, and which of them execve(2) leaves open.
     pub(crate) fn descriptors(&self) -> Read<(u64, Vec<i64>)> {
-        let dir = self.root.join("fd");
+        // Not `fd`, whose entries only the process's own user may list (proc(5)).
+        let dir = self.root.join("fdinfo");
         let (mut count, mut kept) = (0, Vec::new());
         for entry in fs::read_dir(&dir).map_err(at(&dir))? {
             let name = entry.map_err(at(&dir))?.file_name().to_string_lossy().into_owned();

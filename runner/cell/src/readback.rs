@@ -11,6 +11,8 @@ use toolcell_types::plan::LaunchFault;
 use toolcell_types::{ControlId, ControlReport, ControlState, Fact, Facts, Limits, Verification};
 
 use crate::cgroup::Cgroup;
+use crate::devtree::Nodes;
+use crate::ids::Ids;
 use crate::process::{Process, Read, Status};
 use crate::record::Probes;
 use crate::stages::{Abi, FilterSet};
@@ -45,10 +47,10 @@ impl Outside {
 pub(crate) struct Expected<'a> {
     /// Host number of the tool's process.
     pub(crate) tool: i32,
-    /// Host id of the init, then of the tool.
-    pub(crate) ids: (u32, u32),
-    /// Ids inside, init then tool.
-    pub(crate) inside: (u32, u32),
+    /// Who init and tool are.
+    pub(crate) ids: Ids,
+    /// Where device nodes come from.
+    pub(crate) nodes: Nodes,
     /// Limits of the attempt.
     pub(crate) limits: &'a Limits,
     /// The cell's groups.
@@ -75,7 +77,7 @@ pub(crate) struct Clocks {
     /// When the processor time is looked at next: at the earliest moment at which the tree can have used it up, which
     /// for less than one processor is later than the limit.
     pub(crate) cpu_look_us: u64,
-    /// What is left until then.
+    /// What is left until then. 0 where nothing counts the tree's time: there is no such clock then.
     pub(crate) cpu_left_us: u64,
 }
 
@@ -153,11 +155,11 @@ fn compare(expected: &Expected<'_>) -> Read<Vec<Item>> {
     let status = process.status()?;
     let mounts = process.mounts()?;
     let mut items = namespaces(&process, expected)?;
-    items.extend(mounts::mount_items(&process, &mounts)?);
+    items.extend(mounts::mount_items(&process, &mounts, expected.nodes)?);
     items.extend(landlock(expected));
     items.extend(status_items(&process, &status, expected)?);
     items.extend(limits::group_items(&process, expected)?);
-    items.push(limits::rlimits(&process, expected.limits)?);
+    items.push(limits::rlimits(&process, expected)?);
     items.push(limits::tmp_quota(&process, expected.limits)?);
     items.extend(own_items(expected));
     Ok(items)
@@ -172,7 +174,7 @@ fn namespaces(process: &Process, expected: &Expected<'_>) -> Read<Vec<Item>> {
         let mut requested = Facts::new().with("own", true);
         let mut observed = Facts::new().with("own", holds).with("link", link);
         if id == ControlId::NamespaceUser {
-            let wanted = id_maps(expected);
+            let wanted = expected.ids.maps().concat();
             let maps = process.id_maps()?;
             holds = holds && maps == wanted;
             requested = requested.with("ids", Fact::List(wanted));
@@ -187,13 +189,6 @@ fn namespaces(process: &Process, expected: &Expected<'_>) -> Read<Vec<Item>> {
         items.push(Item::read_back(id, holds, requested, observed));
     }
     Ok(items)
-}
-
-/// Lines of uid_map and gid_map, blanks squeezed: inside, outside, count.
-fn id_maps(expected: &Expected<'_>) -> Vec<String> {
-    let lines = [(expected.inside.0, expected.ids.0), (expected.inside.1, expected.ids.1)];
-    let one: Vec<String> = lines.iter().map(|(inside, outside)| format!("{inside} {outside} 1")).collect();
-    one.iter().chain(&one).cloned().collect()
 }
 
 fn landlock(expected: &Expected<'_>) -> Vec<Item> {
@@ -245,7 +240,7 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
     let ids =
         |field: &str| status.text(field).split_whitespace().map(|id| id.parse().unwrap_or(-1)).collect::<Vec<i64>>();
     let (uids, gids, groups) = (ids("Uid"), ids("Gid"), ids("Groups"));
-    let tool_id = i64::from(expected.ids.1);
+    let (uid, gid) = (i64::from(expected.ids.tool.uid), i64::from(expected.ids.tool.gid));
     let (fds, open_after_exec) = process.descriptors()?;
     let probes = expected.probes;
     Ok(vec![
@@ -272,11 +267,8 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
         ),
         Item::read_back(
             ControlId::IdentityUnprivileged,
-            uids == [tool_id; 4] && gids == [tool_id; 4] && groups.is_empty(),
-            Facts::new()
-                .with("uid", Fact::Int(tool_id))
-                .with("gid", Fact::Int(tool_id))
-                .with("groups", Fact::Ints(Vec::new())),
+            !expected.ids.is_own && uids == [uid; 4] && gids == [gid; 4] && groups.is_empty(),
+            identity_wanted(expected.ids),
             Facts::new()
                 .with("uids", Fact::Ints(uids))
                 .with("gids", Fact::Ints(gids))
@@ -302,6 +294,11 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
             Facts::new().with("after_exec", Fact::Ints(open_after_exec)).with("before_exec", fds),
         ),
     ])
+}
+
+fn identity_wanted(ids: Ids) -> Facts {
+    let id = |id: u32| if ids.is_own { Fact::from("one of its own") } else { Fact::Int(i64::from(id)) };
+    Facts::new().with("uid", id(ids.tool.uid)).with("gid", id(ids.tool.gid)).with("groups", Fact::Ints(Vec::new()))
 }
 
 /// Controls of our own code: the clocks are read back from their timers, the rest is configured.

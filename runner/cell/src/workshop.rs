@@ -11,10 +11,11 @@ use toolcell_types::{CellId, ControlId};
 
 use crate::cgroup::{Cgroup, CgroupError, Instance};
 use crate::devtree::DevTree;
-use crate::hostpaths::{self, Denied, HostPathError, Tree};
+use crate::hostpaths::{Denied, Deputy, HostPathError, HostPaths, Tree};
+use crate::ids::{CellIds, Id, Ids};
 use crate::readback::describe;
 use crate::record::WORD_MAPPED;
-use crate::stages::{Abi, CellSpec, Filters, INIT_ID, RootEntry, RootPlan, TOOL_ID, enter};
+use crate::stages::{Abi, CellSpec, Filters, RootEntry, RootPlan, enter};
 
 /// What every cell is made with, the same for all.
 #[derive(Debug)]
@@ -24,7 +25,8 @@ pub(crate) struct Workshop {
     pub(crate) filters: Filters,
     pub(crate) landlock: Abi,
     pub(crate) denied: Denied,
-    pub(crate) uid_base: u32,
+    pub(crate) ids: CellIds,
+    pub(crate) deputy: Deputy,
 }
 
 /// A cell that is being set up by its own init.
@@ -35,7 +37,7 @@ pub(crate) struct Built {
     pub(crate) control: OwnedFd,
     /// Read ends of stdout and stderr, until they are passed to the daemon.
     pub(crate) outputs: Option<(OwnedFd, OwnedFd)>,
-    pub(crate) ids: (u32, u32),
+    pub(crate) ids: Ids,
     /// Whether host paths of the caller's are shown inside.
     pub(crate) has_mounts: bool,
 }
@@ -47,14 +49,10 @@ pub(crate) struct Passed {
     pub(crate) stdin: Option<OwnedFd>,
 }
 
-/// First id of the range that cells use; the ones below are the daemon's, the signer's and later parts'.
-const FIRST_CELL_ID: u32 = 16;
-
 impl Workshop {
-    /// Host ids of the cell in this slot: init, tool.
-    pub(crate) fn ids(&self, slot: u32) -> (u32, u32) {
-        let init = self.uid_base.saturating_add(FIRST_CELL_ID).saturating_add(slot.saturating_mul(2));
-        (init, init.saturating_add(1))
+    /// The host's paths for the cell in this slot.
+    pub(crate) fn paths(&self, slot: u32) -> HostPaths {
+        HostPaths::new(self.deputy, self.ids.of(slot))
     }
 
     /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
@@ -66,8 +64,8 @@ impl Workshop {
         (passed, trees): (Passed, Vec<Tree>),
     ) -> Result<Built, LaunchFault> {
         validate(plan)?;
-        let ids = self.ids(slot);
-        let root = self.open_root(plan, trees, ids.1)?;
+        let ids = self.ids.of(slot);
+        let root = self.open_root(plan, trees, &self.paths(slot))?;
         let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
         match self.clone_cell(plan, passed, root, &group, ids) {
             Ok((init, control, stdout, stderr)) => {
@@ -83,10 +81,15 @@ impl Workshop {
         }
     }
 
-    fn open_root<'p>(&self, plan: &Prepare<'p>, trees: Vec<Tree>, nobody: u32) -> Result<RootPlan<'p>, LaunchFault> {
+    fn open_root<'p>(
+        &self,
+        plan: &Prepare<'p>,
+        trees: Vec<Tree>,
+        paths: &HostPaths,
+    ) -> Result<RootPlan<'p>, LaunchFault> {
         let mut image = Vec::with_capacity(plan.image.len());
         for entry in &plan.image {
-            image.extend(open_image_entry(entry, nobody).map_err(|(host, error)| stage_fault("image", host, &error))?);
+            image.extend(open_image_entry(entry, paths).map_err(|(host, error)| stage_fault("image", host, &error))?);
         }
         let mounts = plan.mounts.iter().zip(trees);
         let mounts = mounts
@@ -102,14 +105,15 @@ impl Workshop {
         passed: Passed,
         root: RootPlan<'_>,
         group: &Cgroup,
-        ids: (u32, u32),
+        ids: Ids,
     ) -> Result<(Child, OwnedFd, OwnedFd, OwnedFd), LaunchFault> {
         let kernel = |what: &'static str| move |errno: rustix::io::Errno| io_fault("pipes", what, &errno.into());
         let (control, inner) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(kernel("socketpair"))?;
-        let (stdout, stdout_inner) = output_pipe(ids.1).map_err(kernel("stdout"))?;
-        let (stderr, stderr_inner) = output_pipe(ids.1).map_err(kernel("stderr"))?;
+        rustix::net::sockopt::set_socket_passcred(&control, true).map_err(kernel("SO_PASSCRED"))?;
+        let (stdout, stdout_inner) = output_pipe(ids.tool).map_err(kernel("stdout"))?;
+        let (stderr, stderr_inner) = output_pipe(ids.tool).map_err(kernel("stderr"))?;
         let spec = CellSpec {
             control: inner,
             tasks: Vec::new(),
@@ -121,6 +125,8 @@ impl Workshop {
             stdin: passed.stdin,
             stdout: stdout_inner,
             stderr: stderr_inner,
+            ids,
+            is_ungrouped: group.is_absent(),
         };
         let namespaces = CloneFlags::CLONE_NEWUSER
             | CloneFlags::CLONE_NEWNS
@@ -160,11 +166,12 @@ fn clone_fault(error: &ForkError) -> LaunchFault {
     LaunchFault::Stage { stage: "namespaces".to_owned(), errno: error.errno(), detail: describe(error) }
 }
 
-/// Inside 65533 and 65534, outside two ids that nobody else has. Written once; the kernel refuses a second time.
-fn write_id_maps(init: &Child, ids: (u32, u32)) -> std::io::Result<()> {
-    let map = format!("{INIT_ID} {} 1\n{TOOL_ID} {} 1\n", ids.0, ids.1);
+/// Inside 65533 and 65534, outside two ids that nobody else has. Written once; the kernel refuses a second time. The
+/// child has not changed its ids yet, so that these files still belong to the launcher's user.
+fn write_id_maps(init: &Child, ids: Ids) -> std::io::Result<()> {
     let process = std::path::PathBuf::from(format!("/proc/{}", init.pid.as_raw_nonzero()));
-    for name in ["uid_map", "gid_map"] {
+    for (name, lines) in ["uid_map", "gid_map"].into_iter().zip(ids.maps()) {
+        let map = lines.join("\n");
         std::fs::OpenOptions::new()
             .write(true)
             .open(process.join(name))
@@ -190,9 +197,10 @@ pub(crate) fn end_at_once(init: &Child) {
 }
 
 /// The write end belongs to the tool, so that it can open /dev/stdout by name.
-fn output_pipe(tool: u32) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+fn output_pipe(tool: Id) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    rustix::fs::fchown(&write, Some(rustix::fs::Uid::from_raw(tool)), Some(rustix::fs::Gid::from_raw(tool)))?;
+    let (user, group) = (rustix::fs::Uid::from_raw(tool.uid), rustix::fs::Gid::from_raw(tool.gid));
+    rustix::fs::fchown(&write, Some(user), Some(group))?;
     Ok((read, write))
 }
 
@@ -262,8 +270,8 @@ fn inside_of<'p>(entry: &ImageEntry<'p>) -> &'p str {
 
 type ImageError<'p> = (&'p str, HostPathError);
 
-fn open_image_entry<'p>(entry: &ImageEntry<'p>, nobody: u32) -> Result<Option<RootEntry<'p>>, ImageError<'p>> {
-    let tree = |host: &'p str, inside: &'p str, optional: bool| match hostpaths::open_for_image(host, nobody) {
+fn open_image_entry<'p>(entry: &ImageEntry<'p>, paths: &HostPaths) -> Result<Option<RootEntry<'p>>, ImageError<'p>> {
+    let tree = |host: &'p str, inside: &'p str, optional: bool| match paths.open_for_image(host) {
         Ok(opened) => Ok(Some(RootEntry::Tree { inside, tree: opened.tree, is_dir: opened.is_dir })),
         Err(error) if optional && error.is_absent() => Ok(None),
         Err(error) => Err((host, error)),
@@ -273,7 +281,7 @@ fn open_image_entry<'p>(entry: &ImageEntry<'p>, nobody: u32) -> Result<Option<Ro
         ImageEntry::Link { inside, target } => Ok(Some(RootEntry::Link { inside, target: (*target).into() })),
         ImageEntry::File { inside, content } => Ok(Some(RootEntry::File { inside, content })),
         ImageEntry::Bind { host, inside, optional } => tree(host, inside, *optional),
-        ImageEntry::Mirror { path } => match hostpaths::link_target(path, nobody).map_err(|error| (*path, error))? {
+        ImageEntry::Mirror { path } => match paths.link_target(path).map_err(|error| (*path, error))? {
             Some(target) => Ok(Some(RootEntry::Link { inside: path, target: target.into() })),
             None => tree(path, path, true),
         },
@@ -293,7 +301,8 @@ fn group_fault(error: &CgroupError) -> LaunchFault {
         CgroupError::NoControllers { .. }
         | CgroupError::Enable { .. }
         | CgroupError::Access { .. }
-        | CgroupError::NotANumber { .. } => None,
+        | CgroupError::NotANumber { .. }
+        | CgroupError::Absent => None,
     };
     match control {
         Some(id) => LaunchFault::Control {

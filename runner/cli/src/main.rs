@@ -12,6 +12,7 @@ mod exit;
 mod failure;
 mod interrupt;
 mod logs;
+mod missing;
 mod parts;
 mod paths;
 mod reach;

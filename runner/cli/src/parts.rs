@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::fs::{Mode, OFlags};
-use toolcell_sys::{RootBind, become_user, inherited_fd, private_root};
+use toolcell_cell::CellIds;
+use toolcell_sys::{RootBind, Users, become_user, inherited_fd, private_root, remain_user};
 
 use crate::args::{DaemonArgs, LauncherArgs, LogFormat, SignerArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::logs;
+use crate::{logs, missing};
 
 /// The part with the key: an empty root with its one folder, no privilege, no network.
 pub(crate) fn signer(args: &SignerArgs) -> Result<Exit, Failure> {
@@ -29,13 +30,14 @@ pub(crate) fn signer(args: &SignerArgs) -> Result<Exit, Failure> {
 /// Gives up everything but the one folder and the socket.
 fn seal(args: &SignerArgs) -> anyhow::Result<toolcell_signer::SignerConfig> {
     let (socket, folder) = (taken(3)?, taken(4)?);
-    private_root(&[RootBind { source: folder.as_fd(), at: "signer", read_only: false }])
-        .context("cannot enter a root of its own")?;
+    let bind = RootBind { source: folder.as_fd(), at: "signer", read_only: false, hidden: &[] };
+    let users = if args.rootless { Users::Own } else { Users::Shared };
+    private_root(&[bind], users).context("cannot enter a root of its own")?;
     // The descriptor from before leads into the host's mounts; one opened in the new root cannot leave it.
     drop(folder);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let state = rustix::fs::open("/signer", flags, Mode::empty()).context("cannot open its folder")?;
-    become_user(args.uid, args.gid)?;
+    if args.rootless { remain_user() } else { become_user(args.uid, args.gid) }?;
     Ok(toolcell_signer::SignerConfig { state, socket })
 }
 
@@ -58,10 +60,10 @@ pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         idle_exit: args.idle_exit.map(Duration::from_secs),
         accept_unavailable: args.accept_unavailable.clone(),
-        // The launcher finds out while it builds a cell, and says which and why.
-        unavailable: Vec::new(),
-        // `serve` does not come so far before it has seen them gone.
-        leftovers_gone: true,
+        is_rootless: args.rootless,
+        // What else is missing the launcher finds out while it builds a cell, and says why.
+        unavailable: if args.rootless { missing::without_root(args.no_ids.as_deref()) } else { Vec::new() },
+        leftovers_gone: !args.leftovers_unseen,
         socket_path: args.socket.clone(),
         log_format: match args.log_format {
             LogFormat::Human => toolcell_daemon::LogFormat::Human,
@@ -81,14 +83,23 @@ pub(crate) fn launcher(args: &LauncherArgs) -> Result<Exit, Failure> {
     name(c"toolcell-launch").map_err(fault)?;
     // Folders that it makes in a cell are for the cell's user, who is nobody's owner or group.
     rustix::process::umask(Mode::from_raw_mode(0o022));
-    let descriptors = [3, 4, 5, 6, 7].map(taken);
-    let [daemon, daemon_pidfd, signer_pidfd, state, ids] = descriptors;
+    toolcell_sys::keep_nothing_over_exec().map_err(|error| fault(error.into()))?;
+    let [daemon, daemon_pidfd, signer_pidfd, state] = [3, 4, 5, 6].map(taken);
+    let mut locks = vec![state.map_err(fault)?];
+    let ids = match (args.cell_uids, args.cell_gids, args.cells) {
+        (Some(uid), Some(gid), Some(cells)) => {
+            locks.push(taken(7).map_err(fault)?);
+            CellIds::Range { uid, gid, cells }
+        }
+        _ => CellIds::Own,
+    };
     let config = toolcell_cell::LauncherConfig {
         daemon: daemon.map_err(fault)?,
         daemon_pidfd: daemon_pidfd.map_err(fault)?,
         signer_pidfd: signer_pidfd.map_err(fault)?,
-        locks: vec![state.map_err(fault)?, ids.map_err(fault)?],
-        uid_base: args.uid_base,
+        locks,
+        ids,
+        is_rootless: args.rootless,
         instance: args.instance.clone(),
         cgroup_parent: args.cgroup_parent.clone(),
         deny_paths: args.deny_path.clone(),

@@ -8,6 +8,18 @@ const ROOT_RUNTIME: &str = "/run/toolcell";
 const ROOT_STATE: &str = "/var/lib/toolcell";
 const ROOT_CONFIG: &str = "/etc/toolcell";
 
+/// Which variable an ordinary user lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// XDG_RUNTIME_DIR, for which there is no other place by default.
+    Runtime,
+    /// HOME, or those of XDG that stand for folders in it.
+    Home,
+}
+
+/// What an ordinary user's daemon is started with of its environment: what the places are found by.
+pub(crate) const VARIABLES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+
 /// The default places of one user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
@@ -21,23 +33,24 @@ pub(crate) struct Places {
 
 impl Places {
     /// Those of this process's user.
-    pub(crate) fn of_process() -> Option<Self> {
+    pub(crate) fn of_process() -> Result<Self, Missing> {
         Self::of(rustix::process::geteuid().is_root(), &|name| std::env::var_os(name))
     }
 
-    /// Those of root, or of an ordinary user with these variables. None if a variable that is needed is not there.
-    fn of(is_root: bool, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<Self> {
+    /// Those of root, or of an ordinary user with these variables.
+    fn of(is_root: bool, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Missing> {
         if is_root {
-            return Some(Self { runtime: ROOT_RUNTIME.into(), state: ROOT_STATE.into(), config: ROOT_CONFIG.into() });
+            return Ok(Self { runtime: ROOT_RUNTIME.into(), state: ROOT_STATE.into(), config: ROOT_CONFIG.into() });
         }
         // The XDG base directory specification: a relative path is to be ignored.
         let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
         let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
-        Some(Self {
-            runtime: folder("XDG_RUNTIME_DIR")?.join("toolcell"),
-            state: folder("XDG_STATE_HOME").or_else(|| below_home(".local/state"))?.join("toolcell"),
-            config: folder("XDG_CONFIG_HOME").or_else(|| below_home(".config"))?.join("toolcell"),
+        let either = |name: &str, path: &str| folder(name).or_else(|| below_home(path)).ok_or(Missing::Home);
+        Ok(Self {
+            runtime: folder("XDG_RUNTIME_DIR").ok_or(Missing::Runtime)?.join("toolcell"),
+            state: either("XDG_STATE_HOME", ".local/state")?.join("toolcell"),
+            config: either("XDG_CONFIG_HOME", ".config")?.join("toolcell"),
         })
     }
 
@@ -105,7 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_a_runtime_folder_has_no_places() {
-        assert_eq!(Places::of(false, &|_| None), None);
+    fn a_user_without_a_runtime_folder_or_a_home_has_no_places_and_is_told_which() {
+        assert_eq!(Places::of(false, &|_| None), Err(Missing::Runtime));
+        let without_home = |name: &str| variables(name).filter(|_| name != "HOME");
+        assert_eq!(Places::of(false, &without_home), Err(Missing::Home));
     }
 }

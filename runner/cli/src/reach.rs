@@ -44,6 +44,11 @@ impl Reached {
         self.named.as_deref()
     }
 
+    /// Whether whoever asks is an operator, as far as can be known: root is one everywhere, anybody of one's own daemon.
+    pub(crate) fn is_operators(&self) -> bool {
+        rustix::process::geteuid().is_root() || self.named.is_none()
+    }
+
     /// Where the daemon writes, if that is known.
     pub(crate) fn log(&self) -> Option<&Path> {
         self.log.as_deref()
@@ -104,16 +109,10 @@ pub(crate) async fn reach_any(args: &ReachArgs) -> Result<Reached, Failure> {
     }
 }
 
-const NOT_ROOT_HINT: &str =
-    "run it as root, or name the socket of a daemon that root serves with --socket-mode 0666: --socket PATH";
-
 fn own_places() -> Result<Places, Failure> {
-    Places::of_process().ok_or_else(|| {
-        let error = anyhow!(
-            "this needs root in this version: you have no daemon of your own, nor a place for its socket, as \
-             XDG_RUNTIME_DIR or HOME is not set"
-        );
-        Failure::new(Exit::Failed, error, NOT_ROOT_HINT)
+    serve::own_places().map_err(|error| {
+        let remedy = format!("{}; or name the socket of a daemon that serves you: --socket PATH", error.remedy());
+        Failure::new(Exit::Failed, error, remedy)
     })
 }
 
@@ -123,9 +122,6 @@ async fn own(places: &Places, wanted: Option<&Wanted>) -> Result<Reached, Failur
     let reached = |client| Reached { client, named: None, log: Some(places.log()) };
     if is_fit(&client, wanted).await?.is_some_and(|misfit| misfit.is_none()) {
         return Ok(reached(client));
-    }
-    if !rustix::process::geteuid().is_root() {
-        return Err(not_root(places));
     }
     let lock = StartLock::take(places).await?;
     match is_fit(&client, wanted).await? {
@@ -151,14 +147,6 @@ fn check_policy(wanted: Option<&Wanted>) -> Result<(), Failure> {
         let remedy = error.remedy();
         Failure::new(Exit::Usage, error, remedy)
     })
-}
-
-fn not_root(places: &Places) -> Failure {
-    let error = anyhow!(
-        "starting a daemon needs root in this version, and none of yours answers at {}",
-        places.socket().display()
-    );
-    Failure::new(Exit::Failed, error, NOT_ROOT_HINT)
 }
 
 /// What a daemon to be started is told.

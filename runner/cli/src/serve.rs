@@ -11,10 +11,12 @@ mod error;
 mod holder;
 mod ids;
 mod listener;
+mod rootless;
 mod settings;
 mod signals;
 mod start;
 mod state;
+mod tenure;
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -29,19 +31,18 @@ use rustix::fs::{Mode, OFlags};
 pub(crate) use self::checks::policy as check_policy;
 pub(crate) use self::error::ServeError;
 use self::error::{call, file};
-use self::ids::Ids;
+use self::rootless::RootlessError;
+pub(crate) use self::rootless::own_places;
 use self::settings::Settings;
 use self::signals::Signals;
 use self::start::{Audience, Outfit, Parts, launcher_arguments};
-use self::state::{Owners, State};
+use self::state::State;
+use self::tenure::Tenure;
 use crate::args::{LogFormat, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::paths::Places;
 use crate::{build_digest, logs, render};
 
-/// The daemon and the signer have the first two ids of the range.
-const SIGNER_OFFSET: u32 = 1;
 /// An instance that ends, or was killed, lets go of its state and of its socket one after the other.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -68,8 +69,13 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     }
     rustix::process::umask(Mode::from_raw_mode(0o077));
     checks::machine()?;
-    let places = Places::of_process().ok_or(ServeError::NotRoot)?;
+    let is_root = rustix::process::geteuid().is_root();
+    let places = own_places().map_err(|source| ServeError::Rootless { source })?;
     let settings = settings::of(args, &places)?;
+    if !is_root && settings.socket_mode & 0o077 != 0 {
+        let source = RootlessError::SocketMode { mode: settings.socket_mode };
+        return Err(ServeError::Rootless { source });
+    }
     call("setting up the log", logs::begin(settings.log_format).map_err(std::io::Error::other))?;
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
@@ -81,8 +87,9 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     let instance = state.instance()?;
     let signals = Signals::hold()?;
     listener::make_folder(&settings.runtime)?;
-    let ids = ids::lock(&settings.runtime.join("uids"), settings.uid_base)?;
-    let held = Held { settings, state, instance, ids, signals };
+    checks::is_operators_own(&settings.runtime)?;
+    let tenure = if is_root { Tenure::of_root(&settings)? } else { Tenure::without_root(&settings, &state)? };
+    let held = Held { settings, state, instance, tenure, signals };
     Err(held.serve(ready))
 }
 
@@ -92,8 +99,16 @@ struct Held {
     settings: Settings,
     state: State,
     instance: String,
-    ids: Ids,
+    tenure: Tenure,
     signals: Signals,
+}
+
+impl Held {
+    /// What is removed with the instance: its socket, and the file of its ids' lock.
+    fn ours(&self) -> Vec<&Path> {
+        let lock = self.tenure.lock.as_ref().map(|(_, path)| path.as_path());
+        std::iter::once(self.settings.socket.as_path()).chain(lock).collect()
+    }
 }
 
 impl Held {
@@ -101,25 +116,34 @@ impl Held {
     fn serve(self, ready: Option<OwnedFd>) -> ServeError {
         let (listener, cgroup_parent) = match self.settle_and_listen() {
             Ok(settled) => settled,
-            Err(error) => return abandon(error, &[&self.ids.path]),
+            // The socket may be somebody else's.
+            Err(error) => return abandon(error, self.ours().get(1..).unwrap_or_default()),
         };
-        let ours = [self.settings.socket.as_path(), &self.ids.path];
-        let (parts, arguments) = match self.start(listener, (&cgroup_parent, &ours), ready.as_ref()) {
+        let ours = self.ours();
+        let (parts, arguments) = match self.start(listener, (cgroup_parent.as_deref(), &ours), ready.as_ref()) {
             Ok(started) => started,
             Err(error) => return abandon(error, &ours),
         };
         self.announce(ready);
-        parts.become_launcher(&arguments, [self.state.folder.as_fd(), self.ids.lock.as_fd()], |source| {
+        let ids = self.tenure.lock.as_ref().map(|(lock, _)| lock.as_fd());
+        parts.become_launcher(&arguments, (self.state.folder.as_fd(), ids), |source| {
             let error = abandon(ServeError::Call { call: "execve", source }, &ours);
             render::say(&format!("{:#}", anyhow::Error::new(error)));
         })
     }
 
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
-    fn settle_and_listen(&self) -> Result<(OwnedFd, String), ServeError> {
-        let cgroup_parent = toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance)
-            .map_err(|source| ServeError::Cgroups { what: "the cgroups of this instance cannot be set up", source })?;
-        self.state.hand_over(Owners { daemon: self.ids.base, signer: self.ids.base + SIGNER_OFFSET })?;
+    fn settle_and_listen(&self) -> Result<(OwnedFd, Option<String>), ServeError> {
+        let settle = || toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance);
+        let cgroup_parent = if self.tenure.is_rootless {
+            None
+        } else {
+            Some(settle().map_err(|source| ServeError::Cgroups {
+                what: "the cgroups of this instance cannot be set up",
+                source,
+            })?)
+        };
+        self.state.hand_over(self.tenure.owners)?;
         let listener = listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)?;
         Ok((listener, cgroup_parent))
     }
@@ -127,21 +151,21 @@ impl Held {
     fn start(
         &self,
         listener: OwnedFd,
-        (cgroup_parent, ours): (&str, &[&Path]),
+        (cgroup_parent, ours): (Option<&str>, &[&Path]),
         starter: Option<&OwnedFd>,
     ) -> Result<(Parts, Vec<CString>), ServeError> {
         let settings = &self.settings;
         let mut deny = vec![self.state.path.as_path(), &settings.runtime, &settings.socket];
         deny.extend(settings.policy.as_deref());
-        let arguments = launcher_arguments(settings, (self.ids.base, &self.instance, cgroup_parent), &deny, ours)?;
+        let arguments = launcher_arguments(settings, (&self.tenure, &self.instance, cgroup_parent), &deny, ours)?;
         let outfit = Outfit {
             settings,
             instance: &self.instance,
             build: call("reading /proc/self/exe", build_digest::of_self())?,
-            uid_base: self.ids.base,
+            tenure: &self.tenure,
             listener,
             state: self.state.again()?,
-            lock: self.state.folder.as_fd(),
+            lock: self.state.signer_lock.as_fd(),
             signer: self.state.signer_folder()?,
             policy: settings.policy.as_deref().map(open_policy).transpose()?,
         };

@@ -46,6 +46,8 @@ pub struct DaemonConfig {
     pub uid: u32,
     /// The group to become.
     pub gid: u32,
+    /// Whether the process is that user already, an ordinary one, and confines itself in a user namespace of its own.
+    pub is_rootless: bool,
     /// Users that are operators of this instance, besides root.
     pub operator_uids: Vec<u32>,
     /// Name of the instance.

@@ -6,6 +6,7 @@
 //! admitted. This version has one attempt per call, so that a failed call is BUDGET_EXHAUSTED.
 
 mod earlier;
+mod missing;
 
 use bytes::Bytes;
 use toolcell_policy::AdmittedCall;
@@ -105,18 +106,11 @@ pub(crate) fn call_key(asked: &IdentifiedCall) -> CallKey {
     CallKey { tenant: asked.identity().tenant().to_owned(), call_id: asked.decoded().request().call_id.clone() }
 }
 
-/// Refuses what could only fail: a required control that is known to be missing.
+/// Refuses what could only fail: required controls that are known to be missing, all of them at once.
 fn controls(daemon: &Daemon, asked: &IdentifiedCall) -> Result<(), Problem> {
-    let missing = daemon
-        .unavailable
-        .iter()
-        .find(|one| one.id.is_required_by_default() && !daemon.accept_unavailable.contains(&one.id));
-    match missing {
+    match missing::refusal(&daemon.unavailable, &daemon.accept_unavailable) {
         None => Ok(()),
-        Some(one) => {
-            let detail = format!("the required control {} cannot be enforced here: {}", one.id, one.detail);
-            Err(about(asked, Problem::new(ErrorCode::ControlUnavailable, detail, one.remedy.clone())))
-        }
+        Some(problem) => Err(about(asked, problem)),
     }
 }
 

@@ -16,7 +16,7 @@ use toolcell_ledger::{Blobs, Ledger, LedgerError, Opening, ProgressFn, Reader};
 use toolcell_policy::Policy;
 use toolcell_receipts::PublicKey;
 use toolcell_receipts::statement::{BuildDigest, Executor};
-use toolcell_sys::RootBind;
+use toolcell_sys::{RootBind, Users};
 
 use crate::calls::Calls;
 use crate::clock::{Clock, SystemClock};
@@ -30,6 +30,9 @@ use crate::{DaemonConfig, DaemonError, LauncherError, api, logs, policy_files};
 
 /// The state's name in the daemon's own root.
 const STATE: &str = "state";
+/// What of the state is the signer's and the starting process's. File modes keep the daemon from it where it is a user of
+/// its own; without root it is not.
+const NOT_OURS: [&str; 4] = ["signer", "instance", "ids", "lock"];
 /// What is left to running calls when the daemon is asked to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long their outcomes may take after they were cancelled.
@@ -74,10 +77,15 @@ fn system(doing: &'static str) -> impl Fn(std::io::Error) -> DaemonError {
 /// the host's files could be reached (openat(2) with `..`).
 fn confine(mut config: DaemonConfig) -> Result<DaemonConfig, DaemonError> {
     let sandbox = |source: Box<dyn std::error::Error + Send + Sync>| DaemonError::Sandbox { source };
-    let bind = RootBind { source: config.state.as_fd(), at: STATE, read_only: false };
+    let bind = RootBind { source: config.state.as_fd(), at: STATE, read_only: false, hidden: &NOT_OURS };
     raise_descriptor_limit().map_err(system("raise its limit of descriptors"))?;
-    toolcell_sys::private_root(&[bind]).map_err(|error| sandbox(error.into()))?;
-    toolcell_sys::become_user(config.uid, config.gid).map_err(|error| sandbox(error.into()))?;
+    let users = if config.is_rootless { Users::Own } else { Users::Shared };
+    toolcell_sys::private_root(&[bind], users).map_err(|error| sandbox(error.into()))?;
+    let confined = match config.is_rootless {
+        true => toolcell_sys::remain_user(),
+        false => toolcell_sys::become_user(config.uid, config.gid),
+    };
+    confined.map_err(|error| sandbox(error.into()))?;
     config.policy = None;
     // Replaced by the bound directory, which has nothing above it.
     let bound = std::fs::File::open(Path::new("/").join(STATE)).map_err(system("open its state"))?;

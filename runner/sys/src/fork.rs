@@ -88,7 +88,8 @@ const CLONE_ARGS_SIZE_VER0: usize = 64;
 /// descriptor of a version 2 cgroup's directory the child is born in that group (CLONE_INTO_CGROUP, Linux 5.7), else
 /// in that of this process.
 ///
-/// Signal handlers are reset in the child (CLONE_CLEAR_SIGHAND). The memory is copied, not shared. A panic in `main`
+/// Signal handlers are reset in the child (CLONE_CLEAR_SIGHAND). The memory is copied, not shared. Where clone3(2) is
+/// refused with ENOSYS and no group is given, clone(2) is used instead. A panic in `main`
 /// ends the child with code 125; it cannot unwind into the parent's code.
 ///
 /// # Errors
@@ -116,10 +117,14 @@ pub fn clone_process(
         size = size_of::<CloneArgs>();
     }
     // SAFETY: clone3(2) requires a valid clone_args of the given size, which `args` is at least (the first version is
-    // its beginning), and a pidfd pointer to an int, which lives until after the call, as the borrowed group does. Without CLONE_VM the child has its own copy of all memory, and as this
-    // process has one thread (checked above) no lock is held by a thread that the child lacks. The kernel keeps
-    // neither pointer.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size) };
+    // its beginning), and a pidfd pointer to an int, which lives until after the call, as the borrowed group does.
+    // Without CLONE_VM the child has its own copy of all memory, and as this process has one thread (checked above) no
+    // lock is held by a thread that the child lacks. The kernel keeps neither pointer.
+    let mut pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size) };
+    let is_refused = pid < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
+    if is_refused && cgroup.is_none() {
+        pid = clone_as_before(namespaces, &mut pidfd);
+    }
     if pid == 0 {
         let code = catch_unwind(AssertUnwindSafe(main)).unwrap_or(125);
         // SAFETY: _exit(2) ends only this process and runs no destructor of the parent's copied state.
@@ -142,6 +147,51 @@ const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 const SIGCHLD: u64 = 17;
+
+/// The same by clone(2), for where a container's filter answers ENOSYS to clone3 (Docker's does, so that libraries fall
+/// back like this). CLONE_CLEAR_SIGHAND is not in its reach, so the child resets its handlers itself.
+fn clone_as_before(namespaces: u64, pidfd: &mut RawFd) -> i64 {
+    // SAFETY: on x86_64 clone(2) takes flags, stack, a pointer to an int (the pidfd, with CLONE_PIDFD), a second one that
+    // is not used with these flags, and a TLS value that is not either. A stack of 0 without CLONE_VM means "go on with a
+    // copy of this one", as fork(2) does. `pidfd` outlives the call and the kernel does not keep it.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            namespaces | CLONE_PIDFD | SIGCHLD,
+            0_u64,
+            std::ptr::from_mut(pidfd),
+            0_u64,
+            0_u64,
+        )
+    };
+    if pid == 0 {
+        clear_handlers();
+    }
+    pid
+}
+
+/// Default disposition for every signal that has a handler; what is ignored stays so (as CLONE_CLEAR_SIGHAND does).
+fn clear_handlers() {
+    for signal in 1..=64 {
+        let mut now = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+        // SAFETY: sigaction(2) with a null new action only writes the old one to `now`, which is of its type; numbers
+        // that cannot be asked for are EINVAL.
+        let asked = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) };
+        if asked == -1 {
+            continue;
+        }
+        // SAFETY: the call above succeeded and has filled it.
+        let mut now = unsafe { now.assume_init() };
+        if now.sa_sigaction == libc::SIG_DFL || now.sa_sigaction == libc::SIG_IGN {
+            continue;
+        }
+        now.sa_sigaction = libc::SIG_DFL;
+        now.sa_flags = 0;
+        // SAFETY: the new disposition is SIG_DFL, so that no handler can run; the kernel copies the structure. It cannot
+        // fail for a signal that has a handler.
+        unsafe { libc::sigaction(signal, &raw const now, std::ptr::null_mut()) };
+    }
+}
 
 /// The number of links of /proc/self/task is 2 and one per thread (proc(5)).
 fn require_single_thread() -> Result<(), ForkError> {

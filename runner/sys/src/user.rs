@@ -50,21 +50,40 @@ fn call<T, E: Into<io::Error>>(name: &'static str, result: Result<T, E>) -> Resu
 /// # Errors
 /// [`BecomeError`]; the process must then end.
 pub fn become_user(uid: u32, gid: u32) -> Result<(), BecomeError> {
-    call(
-        "setrlimit(RLIMIT_CORE)",
-        rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }),
-    )?;
     call("setgroups", nix::unistd::setgroups(&[]))?;
     empty_bounding_set()?;
     let (user, group) = (nix::unistd::Uid::from_raw(uid), nix::unistd::Gid::from_raw(gid));
     call("setresgid", nix::unistd::setresgid(group, group, group))?;
     call("setresuid", nix::unistd::setresuid(user, user, user))?;
+    give_up()?;
+    let groups = call("getgroups", nix::unistd::getgroups())?;
+    if !groups.is_empty() {
+        return Err(BecomeError::ReadBack { what: "the list of supplementary groups" });
+    }
+    read_back(uid, gid)
+}
+
+/// Stays the user that the process is, and gives up all that [`become_user`] does. Supplementary groups stay where the
+/// user namespace does not let them be dropped (user_namespaces(7), "setgroups").
+///
+/// # Errors
+/// [`BecomeError`]; the process must then end.
+pub fn remain_user() -> Result<(), BecomeError> {
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    give_up()?;
+    read_back(uid, gid)
+}
+
+/// What does not depend on who the process is. After a change of ids, which clears the parent-death signal (prctl(2)).
+fn give_up() -> Result<(), BecomeError> {
+    call(
+        "setrlimit(RLIMIT_CORE)",
+        rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }),
+    )?;
     empty_capabilities()?;
     call("prctl(PR_SET_NO_NEW_PRIVS)", rustix::thread::set_no_new_privs(true))?;
     call("prctl(PR_SET_DUMPABLE)", rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable))?;
-    // After setresuid, which clears it (prctl(2), PR_SET_PDEATHSIG).
-    parent_death_signal()?;
-    read_back(uid, gid)
+    parent_death_signal()
 }
 
 /// Has the kernel send SIGKILL to this process when its parent ends. Cleared by a change of user ids.
@@ -107,10 +126,50 @@ pub fn empty_capabilities() -> Result<(), BecomeError> {
     call("capset", rustix::thread::set_capabilities(None, none))
 }
 
+/// Has every permitted capability survive execve(2) of a program without privileges of its own (ambient capabilities,
+/// capabilities(7), Linux 4.3).
+///
+/// # Errors
+/// [`BecomeError::Call`].
+pub fn keep_capabilities_over_exec() -> Result<(), BecomeError> {
+    let mut sets = call("capget", rustix::thread::capabilities(None))?;
+    sets.inheritable = sets.permitted;
+    call("capset", rustix::thread::set_capabilities(None, sets))?;
+    for capability in sets.permitted.iter() {
+        let raised = rustix::thread::configure_capability_in_ambient_set(capability, true);
+        call("prctl(PR_CAP_AMBIENT_RAISE)", raised)?;
+    }
+    Ok(())
+}
+
+/// Takes back what [`keep_capabilities_over_exec`] set, for what this process starts from now on. Its own stay.
+///
+/// # Errors
+/// [`BecomeError::Call`].
+pub fn keep_nothing_over_exec() -> Result<(), BecomeError> {
+    call("prctl(PR_CAP_AMBIENT_CLEAR_ALL)", rustix::thread::clear_ambient_capability_set())?;
+    let mut sets = call("capget", rustix::thread::capabilities(None))?;
+    sets.inheritable = CapabilitySet::empty();
+    call("capset", rustix::thread::set_capabilities(None, sets))
+}
+
+/// Runs `work` without any effective capability, and has those of before again afterwards: it can do what the process's
+/// user can.
+///
+/// # Errors
+/// [`BecomeError::Call`]: the capabilities could not be put down or taken up again.
+pub fn without_capabilities<T>(work: impl FnOnce() -> T) -> Result<T, BecomeError> {
+    let before = call("capget", rustix::thread::capabilities(None))?;
+    let none = rustix::thread::CapabilitySets { effective: CapabilitySet::empty(), ..before };
+    call("capset", rustix::thread::set_capabilities(None, none))?;
+    let done = work();
+    call("capset", rustix::thread::set_capabilities(None, before))?;
+    Ok(done)
+}
+
 fn read_back(uid: u32, gid: u32) -> Result<(), BecomeError> {
     let uids = call("getresuid", nix::unistd::getresuid())?;
     let gids = call("getresgid", nix::unistd::getresgid())?;
-    let groups = call("getgroups", nix::unistd::getgroups())?;
     let sets = call("capget", rustix::thread::capabilities(None))?;
     let none = CapabilitySet::empty();
     let bounded =
@@ -118,7 +177,6 @@ fn read_back(uid: u32, gid: u32) -> Result<(), BecomeError> {
     let checks = [
         ("the user id", [uids.real, uids.effective, uids.saved].iter().all(|id| id.as_raw() == uid)),
         ("the group id", [gids.real, gids.effective, gids.saved].iter().all(|id| id.as_raw() == gid)),
-        ("the list of supplementary groups", groups.is_empty()),
         ("a capability set", sets.effective == none && sets.permitted == none && sets.inheritable == none),
         ("the bounding set", !bounded),
         ("no_new_privs", matches!(rustix::thread::no_new_privs(), Ok(true))),

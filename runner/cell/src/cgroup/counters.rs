@@ -39,6 +39,11 @@ pub(crate) struct Witnesses {
     pub(crate) forks_refused: &'static str,
 }
 
+impl Witnesses {
+    /// Of no group.
+    pub(super) const NONE: Self = Self { cpu: "nothing", oom_kills: "nothing", forks_refused: "nothing" };
+}
+
 /// Processor time of a group, microseconds. The sum is exact. Of its two parts version 1 tells ticks (4 ms at 250 Hz),
 /// version 2 what the kernel made of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

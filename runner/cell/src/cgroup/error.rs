@@ -60,6 +60,9 @@ pub enum CgroupError {
         /// What is there.
         got: String,
     },
+    /// This instance has no groups, and was asked for something that only a group knows.
+    #[error("this instance has no cgroups")]
+    Absent,
 }
 
 fn v2_state(lacks: Option<&[&'static str]>) -> String {
@@ -95,7 +98,7 @@ impl CgroupError {
             Self::Access { source, .. } if source.raw_os_error() == Some(nix::libc::EROFS) => {
                 "make the cgroup file system writable: it is mounted read-only, as containers have it by default"
             }
-            Self::Access { .. } | Self::Mismatch { .. } | Self::NotANumber { .. } => {
+            Self::Access { .. } | Self::Mismatch { .. } | Self::NotANumber { .. } | Self::Absent => {
                 "start as root with the cgroup controllers memory, cpu and pids writable; on version 1 cpuacct and \
                  freezer as well"
             }
@@ -108,7 +111,7 @@ impl CgroupError {
             Self::Access { source, .. } | Self::Enable { source, .. } => {
                 source.raw_os_error().unwrap_or(nix::libc::EIO)
             }
-            Self::NoControllers { .. } => nix::libc::ENODEV,
+            Self::NoControllers { .. } | Self::Absent => nix::libc::ENODEV,
             Self::Mismatch { .. } | Self::NotANumber { .. } => nix::libc::EPROTO,
         }
     }

@@ -66,7 +66,8 @@ impl Launcher {
                 errno: error.raw_os_error().unwrap_or(nix::libc::EIO),
                 detail: "keep the plan".to_owned(),
             })?;
-            Ok((plan, Opener::start(&prepare.mounts, &prepare.caller, &self.shop.denied)?))
+            let paths = self.shop.paths(slot);
+            Ok((plan, Opener::start(&prepare.mounts, &prepare.caller, (&self.shop.denied, &paths))?))
         });
         let (plan, opener) = match started {
             Ok(started) => started,

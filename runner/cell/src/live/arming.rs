@@ -10,7 +10,6 @@ use super::{Live, Phase, Step};
 use crate::clock::monotonic_us;
 use crate::readback::{self, Clocks, Expected, Outside};
 use crate::record::{Probes, WORD_GO};
-use crate::stages::{INIT_ID, TOOL_ID};
 use crate::workshop::Workshop;
 
 impl Live {
@@ -44,7 +43,7 @@ impl Live {
         let expected = Expected {
             tool,
             ids: self.built.ids,
-            inside: (INIT_ID, TOOL_ID),
+            nodes: shop.dev.nodes(),
             limits: &self.limits,
             group: &self.built.group,
             filters: shop.filters.for_tool(self.built.has_mounts),
@@ -80,6 +79,9 @@ impl Live {
     /// The cell has exactly two processes now: its init and the tool's.
     fn find_tool(&self) -> Result<i32, LaunchFault> {
         let init = self.built.init.pid.as_raw_nonzero().get();
+        if self.built.group.is_absent() {
+            return self.sender_of_armed(init);
+        }
         let members = self.built.group.members().map_err(|error| LaunchFault::Stage {
             stage: "cgroups".to_owned(),
             errno: error.errno(),
@@ -96,9 +98,28 @@ impl Live {
         }
     }
 
+    /// Without a group the tool is who said that it is armed, as the kernel tells, if its parent is the init.
+    fn sender_of_armed(&self, init: i32) -> Result<i32, LaunchFault> {
+        let wrong =
+            |detail: String| LaunchFault::Stage { stage: "read-back".to_owned(), errno: nix::libc::EPROTO, detail };
+        let tool = self.armed_by.ok_or_else(|| wrong("nobody said that it is armed".to_owned()))?;
+        let status = crate::process::Process::new(&tool.to_string()).status();
+        let status = status.map_err(|error| wrong(readback::describe(&error)))?;
+        let parent = status.number("PPid");
+        if parent == u64::try_from(init).ok() {
+            Ok(tool)
+        } else {
+            Err(wrong(format!("process {tool} said that it is armed, its parent is {parent:?}, not the init {init}")))
+        }
+    }
+
+    /// Without a group nothing counts the tree's processor time, so that there is no clock for it.
     fn start_clocks(&self) -> Result<Clocks, Errno> {
         let (wall_us, cpu_look_us) = (self.limits.wall_ms.saturating_mul(1000), self.cpu_pause_us(0));
         self.wall.start(wall_us)?;
+        if self.built.group.is_absent() {
+            return Ok(Clocks { wall_us, wall_left_us: self.wall.left_us()?, cpu_look_us, cpu_left_us: 0 });
+        }
         self.cpu.start(cpu_look_us)?;
         Ok(Clocks { wall_us, wall_left_us: self.wall.left_us()?, cpu_look_us, cpu_left_us: self.cpu.left_us()? })
     }

@@ -10,6 +10,9 @@ use crate::process::{Process, Read, at};
 use crate::stages::{SCRATCH_MOUNTS, wanted_rlimits};
 
 pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Vec<Item>> {
+    if expected.group.is_absent() {
+        return Ok(no_groups(expected.limits));
+    }
     let inside = expected.group.is_in(&process.text("cgroup")?);
     let limits = expected.limits;
     let item = |id, backs: Vec<ReadBack>| {
@@ -27,10 +30,22 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
     ])
 }
 
-pub(super) fn rlimits(process: &Process, limits: &Limits) -> Read<Item> {
+/// What was asked for, and that nothing keeps it.
+fn no_groups(limits: &Limits) -> Vec<Item> {
+    let none = |id, name: &str, wanted: u64| {
+        Item::read_back(id, false, Facts::new().with(name, wanted), Facts::new().with("group", "none"))
+    };
+    vec![
+        none(ControlId::CgroupMemory, "memory_bytes", limits.memory_bytes),
+        none(ControlId::CgroupCpu, "cpu_millis", limits.cpu_millis),
+        none(ControlId::CgroupPids, "pids", limits.pids),
+    ]
+}
+
+pub(super) fn rlimits(process: &Process, expected: &Expected<'_>) -> Read<Item> {
     let text = process.text("limits")?;
     let (mut requested, mut observed, mut holds) = (Facts::new(), Facts::new(), true);
-    for wanted in wanted_rlimits(limits) {
+    for wanted in wanted_rlimits(expected.limits, expected.group.is_absent()) {
         let line = text.lines().find_map(|line| line.strip_prefix(wanted.label)).unwrap_or_default();
         let mut fields = line.split_whitespace().map(|field| field.parse::<u64>().ok());
         let (soft, hard) = (fields.next().flatten(), fields.next().flatten());

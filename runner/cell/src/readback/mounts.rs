@@ -6,10 +6,11 @@ use std::fs;
 use toolcell_types::{ControlId, Fact, Facts};
 
 use super::Item;
+use crate::devtree::Nodes;
 use crate::process::{Mount, Process, Read, at};
 use crate::stages::{DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, SCRATCH_MOUNTS};
 
-pub(super) fn mount_items(process: &Process, mounts: &[Mount]) -> Read<Vec<Item>> {
+pub(super) fn mount_items(process: &Process, mounts: &[Mount], nodes: Nodes) -> Read<Vec<Item>> {
     let points: Vec<String> = mounts.iter().map(|mount| mount.point.clone()).collect();
     let writable: Vec<String> =
         mounts.iter().filter(|mount| !mount.has("ro")).map(|mount| mount.point.clone()).collect();
@@ -17,6 +18,10 @@ pub(super) fn mount_items(process: &Process, mounts: &[Mount]) -> Read<Vec<Item>
     let as_set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
     let lacking = |flag: &str| {
         mounts.iter().filter(|mount| !mount.has(flag)).map(|mount| mount.point.clone()).collect::<Vec<_>>()
+    };
+    let with_devices: Vec<String> = match nodes {
+        Nodes::Made => vec!["/dev".to_owned()],
+        Nodes::Bound => DEV_NODES.iter().map(|node| node.path.to_owned()).collect(),
     };
     let (suid, devices) = (lacking("nosuid"), lacking("nodev"));
     let readonly = Item::read_back(
@@ -27,8 +32,8 @@ pub(super) fn mount_items(process: &Process, mounts: &[Mount]) -> Read<Vec<Item>
     );
     let flags = Item::read_back(
         ControlId::MountsNosuidNodev,
-        suid.is_empty() && devices == ["/dev"],
-        Facts::new().with("suid_on", Fact::List(Vec::new())).with("devices_on", Fact::List(vec!["/dev".to_owned()])),
+        suid.is_empty() && as_set(&devices) == as_set(&with_devices),
+        Facts::new().with("suid_on", Fact::List(Vec::new())).with("devices_on", Fact::List(with_devices)),
         Facts::new().with("suid_on", Fact::List(suid)).with("devices_on", Fact::List(devices)),
     );
     Ok(vec![readonly, flags, dev_minimal(process)?, proc_masked(process, mounts)])

@@ -3,15 +3,20 @@
 use rustix::process::DumpableBehavior;
 use rustix::thread::CapabilitiesSecureBits;
 
-use super::{INIT_ID, TOOL_ID};
+use super::TOOL_ID;
+use crate::ids::Ids;
 use crate::record::{At as _, Op, Probes, Stage, StageError};
 
 /// Takes the init's ids, keeps the capabilities of the new user namespace, cannot be read or traced by the tool.
-pub(super) fn become_init() -> Result<(), StageError> {
+pub(super) fn become_init(ids: Ids) -> Result<(), StageError> {
     rustix::thread::set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP)
         .at(Stage::Identity, Op::SecureBits)?;
-    nix::unistd::setgroups(&[]).at(Stage::Identity, Op::SetGroups)?;
-    take_ids(INIT_ID)?;
+    // With one id for all, groups cannot be dropped: the kernel takes a group map from an ordinary user only once that
+    // is forbidden (user_namespaces(7)). The identity is reported as unavailable then.
+    if !ids.is_own {
+        nix::unistd::setgroups(&[]).at(Stage::Identity, Op::SetGroups)?;
+    }
+    take_ids(ids.init_inside())?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Stage::Identity, Op::Dumpable)
 }
 
@@ -32,6 +37,12 @@ fn take_ids(id: u32) -> Result<(), StageError> {
     let (user, group) = (nix::unistd::Uid::from_raw(id), nix::unistd::Gid::from_raw(id));
     nix::unistd::setresgid(group, group, group).at(Stage::Identity, Op::SetGid)?;
     nix::unistd::setresuid(user, user, user).at(Stage::Identity, Op::SetUid)
+}
+
+/// Lets the launcher look at this process through /proc, if it is not root: it owns the user namespace above this one.
+/// Nobody else in the cell can use that: the init has no privilege left. The exec of the tool does the same.
+pub(super) fn be_readable() -> Result<(), StageError> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).at(Stage::Identity, Op::Dumpable)
 }
 
 /// Reads back that no user namespace may be made in here, and tries to make one while all capabilities are there.

@@ -19,9 +19,11 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
 use toolcell_types::Limits;
 
+use crate::ids::Ids;
+
 pub(crate) use self::landlock::{Abi, best_abi};
 pub(crate) use self::mounts::{
-    DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS,
+    DEV_LINKS, DEV_NODES, DEV_SHM, DevNode, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS,
 };
 pub(crate) use self::rlimits::wanted as wanted_rlimits;
 pub(crate) use self::seccomp::{FilterSet, Filters};
@@ -54,6 +56,10 @@ pub(crate) struct CellSpec<'a> {
     pub(crate) stdout: OwnedFd,
     /// Write end of standard error.
     pub(crate) stderr: OwnedFd,
+    /// Who init and tool are.
+    pub(crate) ids: Ids,
+    /// Whether no group limits the cell, so that limits per process are all there is.
+    pub(crate) is_ungrouped: bool,
 }
 
 impl CellSpec<'_> {
@@ -91,7 +97,7 @@ fn init(spec: &CellSpec<'_>) -> Result<(), StageError> {
     // Ids mean nothing before the launcher has written the maps: files made now would be EOVERFLOW.
     namespaces::wait_until_mapped(spec.control.as_fd())?;
     // Before mounts, so that what is made belongs to a mapped id; keeps its capabilities across the change.
-    identity::become_init()?;
+    identity::become_init(spec.ids)?;
     // Only now: a change of ids clears the parent-death signal. If the launcher died before, the socket tells.
     namespaces::die_with_launcher(spec.control.as_fd())?;
     namespaces::name_host()?;
@@ -118,7 +124,7 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     let mut probes = landlock::restrict(spec.landlock)?;
     identity::probe_nested_user_namespace(&mut probes)?;
     // Before the change of ids: lowering limits needs nothing, and the next steps must not be stopped by them.
-    rlimits::apply(&spec.limits)?;
+    rlimits::apply(&spec.limits, spec.is_ungrouped)?;
     // Leaves the init's ids for the tool's own; without a fixup the capabilities stay until they are dropped by name.
     identity::become_tool()?;
     // The bounding set needs CAP_SETPCAP, so it goes before the others.
@@ -126,6 +132,8 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     capabilities::no_new_privs()?;
     // As the tool's own id: a directory that it may not enter is an error, not a privilege.
     exec::enter_directory(&go)?;
+    // After the change of ids, which hides the process from everybody but root: the launcher is to read it back.
+    identity::be_readable()?;
     // Last of all: everything above needs calls that the filter refuses.
     seccomp::apply(spec.filters.for_tool(!spec.root.mounts.is_empty()))?;
     // The launcher reads this very process back from outside and lets it go, or kills the cell.

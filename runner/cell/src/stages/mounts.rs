@@ -25,6 +25,13 @@ pub(crate) struct DevNode {
     pub(crate) minor: u32,
 }
 
+impl DevNode {
+    /// Its number.
+    pub(crate) fn device(self) -> rustix::fs::Dev {
+        rustix::fs::makedev(self.major, self.minor)
+    }
+}
+
 /// null(4), zero, full(4), random(4), urandom.
 pub(crate) const DEV_NODES: [DevNode; 5] = [
     DevNode { name: "null", path: "/dev/null", major: 1, minor: 3 },

@@ -45,10 +45,10 @@ Examples:
 
 {}", exit::TABLE))]
 pub(crate) struct ServeArgs {
-    /// Socket to serve [default: /run/toolcell/toolcell.sock]
+    /// Socket to serve [default: /run/toolcell/toolcell.sock, without root $XDG_RUNTIME_DIR/toolcell/toolcell.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Folder of the key, the ledger and the kept output [default: /var/lib/toolcell]
+    /// Folder of the key, the ledger and the kept output [default: /var/lib/toolcell, without root $XDG_STATE_HOME/toolcell]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// Folder with tools.toml [default: /etc/toolcell/policy if it is there, else the built-in tools]
@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     /// Settings that the options here override [default: /etc/toolcell/config.toml if it is there]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// First of the 65536 user ids to use, or of the next free range above [default: 1879048192]
+    /// First of the 65536 user ids to use, or of the next free range above; for root [default: 1879048192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(65_536..))]
     pub(crate) uid_base: Option<u32>,
     /// Group below which cells get theirs [default: on cgroup version 2 our own if it is ours alone, else /toolcell]
@@ -90,6 +90,9 @@ pub(crate) struct SignerArgs {
     pub(crate) uid: u32,
     #[arg(long)]
     pub(crate) gid: u32,
+    /// These are our ids already.
+    #[arg(long)]
+    pub(crate) rootless: bool,
     #[arg(long)]
     pub(crate) log_format: LogFormat,
 }
@@ -101,6 +104,15 @@ pub(crate) struct DaemonArgs {
     pub(crate) uid: u32,
     #[arg(long)]
     pub(crate) gid: u32,
+    /// These are our ids already, and there are no cgroups.
+    #[arg(long)]
+    pub(crate) rootless: bool,
+    /// Why cells have no ids of their own.
+    #[arg(long, value_name = "WHY")]
+    pub(crate) no_ids: Option<String>,
+    /// Not every process of an earlier life was seen gone.
+    #[arg(long)]
+    pub(crate) leftovers_unseen: bool,
     #[arg(long)]
     pub(crate) operator_uid: u32,
     #[arg(long)]
@@ -119,17 +131,28 @@ pub(crate) struct DaemonArgs {
     pub(crate) log_format: LogFormat,
 }
 
-/// `launcher`: descriptors 3 = daemon, 4 = the daemon's pidfd, 5 = the signer's, 6 = state lock, 7 = uid range lock.
+/// `launcher`: descriptors 3 = daemon, 4 = the daemon's pidfd, 5 = the signer's, 6 = state lock, 7 = the ids' lock, if
+/// cells have ids of their own.
 #[derive(Debug, Args)]
 pub(crate) struct LauncherArgs {
+    /// Started by an ordinary user, and privileged in a user namespace of that user's.
     #[arg(long)]
-    pub(crate) uid_base: u32,
+    pub(crate) rootless: bool,
+    /// First user id of cells; without one they have the launcher's own.
+    #[arg(long, requires_all = ["cell_gids", "cells"])]
+    pub(crate) cell_uids: Option<u32>,
+    /// First group id of cells.
+    #[arg(long, requires = "cell_uids")]
+    pub(crate) cell_gids: Option<u32>,
+    /// For how many cells at once there are ids.
+    #[arg(long, requires = "cell_uids")]
+    pub(crate) cells: Option<u32>,
     #[arg(long)]
     pub(crate) instance: String,
     #[arg(long)]
     pub(crate) runtime_dir: PathBuf,
     #[arg(long)]
-    pub(crate) cgroup_parent: String,
+    pub(crate) cgroup_parent: Option<String>,
     #[arg(long)]
     pub(crate) deny_path: Vec<PathBuf>,
     #[arg(long, value_delimiter = ',', value_parser = values::control)]

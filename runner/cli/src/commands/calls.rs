@@ -42,7 +42,7 @@ async fn show(args: &CallsArgs, id: &CallId, reached: &Reached) -> Result<Exit, 
         CallStatus::Over(reply) => {
             let line = render::summary(
                 &reply.answer,
-                Place::Ledger { socket: reached.named(), is_operator: rustix::process::geteuid().is_root() },
+                Place::Ledger { socket: reached.named(), is_operator: reached.is_operators() },
                 false,
                 None,
             );

@@ -135,7 +135,7 @@ impl Submission {
 
     /// Writes the receipt and says the one line.
     pub(super) fn tell(self, reply: &CallReply, socket: Option<&Path>) -> Result<(), Failure> {
-        let mut place = Place::Ledger { socket, is_operator: rustix::process::geteuid().is_root() };
+        let mut place = Place::Ledger { socket, is_operator: socket.is_none() || rustix::process::geteuid().is_root() };
         if let Some((path, file)) = &self.receipt {
             let mut text =
                 serde_json::to_vec(&reply.answer.receipt).map_err(|source| Failure::plain(Exit::Failed, source))?;

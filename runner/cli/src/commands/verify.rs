@@ -91,7 +91,7 @@ fn tell(args: &VerifyArgs, key: &Path, report: &Report) -> Result<(), Failure> {
 
 /// The public key beside the ledger.
 fn own_key(state: Option<&Path>) -> Result<(PathBuf, Vec<u8>), Failure> {
-    let state = state.map(Path::to_owned).or_else(|| Places::of_process().map(|places| places.state));
+    let state = state.map(Path::to_owned).or_else(|| Places::of_process().ok().map(|places| places.state));
     let Some(state) = state else {
         let error = anyhow::anyhow!("no --key, and no state folder of yours whose key could be taken");
         return Err(Failure::new(Exit::Usage, error, "name the public key: --key PUB.pem"));

@@ -18,7 +18,7 @@ use super::StartOptions;
 use crate::build_digest::SELF_EXE;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::paths::Places;
+use crate::paths::{Places, VARIABLES};
 use crate::ready::{self, Patience, ReadyPipe, Word};
 use crate::render;
 
@@ -104,6 +104,8 @@ fn launch(log: &Path, options: &StartOptions<'_>) -> io::Result<(Child, OwnedFd)
     #[expect(clippy::disallowed_methods, reason = "the command line starts our own parts; this is the one place")]
     let mut command = Command::new(SELF_EXE);
     command.arg0("toolcell").env_clear().current_dir("/");
+    // What tells an ordinary user's daemon its places; root's are fixed.
+    command.envs(VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.args(["serve", "--detach", "--log-format", "human", "--idle-exit", &IDLE_EXIT_S.to_string()]);
     command.args(["--ready-fd", &tell.as_raw_fd().to_string()]);
     if let Some(policy) = options.policy {

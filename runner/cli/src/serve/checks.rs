@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use toolcell_policy::Policy;
 
 use super::error::{ServeError, file};
+use super::rootless;
 
-/// Refuses, with the reason, where cells could not be had.
+/// Refuses, with the reason, where cells could not be had. An ordinary user has them without groups.
 pub(super) fn machine() -> Result<(), ServeError> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(ServeError::Machine { machine: std::env::consts::ARCH });
     }
     if !rustix::process::geteuid().is_root() {
-        return Err(ServeError::NotRoot);
+        return rootless::check_settings().map_err(|source| ServeError::Rootless { source });
     }
     toolcell_cell::find_groups().map_err(|source| ServeError::Cgroups { what: "cells cannot be limited here", source })
 }
@@ -53,7 +54,7 @@ pub(super) fn is_operators_own(path: &Path) -> Result<(), ServeError> {
     let unsafe_because = |why| ServeError::Unsafe {
         path: PathBuf::from(path),
         why,
-        remedy: "chown it to root and chmod it go-w: whoever can write it decides what may run",
+        remedy: "chown it to the user who starts the daemon and chmod it go-w: whoever can write it decides what may run",
     };
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err(unsafe_because("does not belong to the user who starts the daemon"));

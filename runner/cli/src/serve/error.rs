@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::{InvalidPolicy, PolicyFault};
 
+use super::rootless::RootlessError;
+
 /// Why `serve` ends before it serves. Nothing is left behind by then.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// Rootless is not there yet.
-    #[error("this version must be started as root; running without root comes in a later version")]
-    NotRoot,
+    /// Without root it is not possible here.
+    #[error(transparent)]
+    Rootless {
+        /// Why.
+        source: RootlessError,
+    },
     /// The syscall filters know one architecture.
     #[error("this version runs on x86_64 only, this machine is {machine}")]
     Machine {
@@ -103,7 +108,7 @@ impl ServeError {
     /// What to do next, one sentence.
     pub(crate) fn remedy(&self) -> String {
         match self {
-            Self::NotRoot => "start it as root, for instance: sudo toolcell serve".to_owned(),
+            Self::Rootless { source } => source.remedy(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
@@ -152,7 +157,13 @@ mod tests {
         let path = || PathBuf::from("/p");
         let io = || io::Error::from(io::ErrorKind::NotFound);
         let errors = [
-            ServeError::NotRoot,
+            ServeError::Rootless { source: RootlessError::NoRuntime },
+            ServeError::Rootless { source: RootlessError::NoHome },
+            ServeError::Rootless { source: RootlessError::SocketMode { mode: 0o666 } },
+            ServeError::Rootless { source: RootlessError::Helper { source: io() } },
+            ServeError::Rootless {
+                source: RootlessError::Map { file: "/proc/self/uid_map", wanted: "1 1 1".into(), got: String::new() },
+            },
             ServeError::Machine { machine: "aarch64" },
             ServeError::Cgroups {
                 what: "cells cannot be limited here",

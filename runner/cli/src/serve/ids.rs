@@ -59,7 +59,7 @@ fn is_mapped(map: &str, base: u32) -> bool {
 }
 
 /// None if somebody has it. The file may be removed by its owner between our open and our lock; then it is made anew.
-fn try_lock(path: &Path) -> Result<Option<OwnedFd>, ServeError> {
+pub(super) fn try_lock(path: &Path) -> Result<Option<OwnedFd>, ServeError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let lock = file("open", path, rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)))?;

@@ -11,11 +11,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use toolcell_cell::CellIds;
 use toolcell_sys::Child;
 
 use super::error::{ServeError, call};
 use super::settings::Settings;
 use super::signals::Signals;
+use super::state::Owner;
+use super::tenure::Tenure;
 use crate::args::LogFormat;
 use crate::ready::{self, Patience, ReadyPipe, Word};
 use crate::render;
@@ -35,7 +38,7 @@ pub(super) struct Outfit<'a> {
     pub(super) settings: &'a Settings,
     pub(super) instance: &'a str,
     pub(super) build: String,
-    pub(super) uid_base: u32,
+    pub(super) tenure: &'a Tenure,
     pub(super) listener: OwnedFd,
     pub(super) state: OwnedFd,
     pub(super) lock: BorrowedFd<'a>,
@@ -108,33 +111,38 @@ impl Outfit<'_> {
     }
 
     fn signer_arguments(&self) -> Vec<String> {
-        let id = (self.uid_base + 1).to_string();
-        ["signer", "--uid", &id, "--gid", &id, "--log-format", self.settings.log_format.as_str()]
-            .map(str::to_owned)
-            .into()
+        let mut arguments = vec!["signer".to_owned()];
+        arguments.extend(self.identity(self.tenure.owners.signer));
+        arguments.extend(["--log-format".to_owned(), self.settings.log_format.as_str().to_owned()]);
+        arguments
+    }
+
+    fn identity(&self, owner: Owner) -> Vec<String> {
+        let words = ["--uid".to_owned(), owner.uid.to_string(), "--gid".to_owned(), owner.gid.to_string()];
+        let rootless = self.tenure.is_rootless.then(|| "--rootless".to_owned());
+        words.into_iter().chain(rootless).collect()
     }
 
     fn daemon_arguments(&self) -> Result<Vec<String>, ServeError> {
-        let id = self.uid_base.to_string();
         let operator = rustix::process::geteuid().as_raw().to_string();
         let format = self.settings.log_format.as_str();
-        let mut arguments: Vec<String> = [
-            ["daemon", "--uid", &id, "--gid", &id, "--operator-uid", &operator].as_slice(),
-            &[
-                "--socket",
-                text(&self.settings.socket)?,
-                "--instance",
-                self.instance,
-                "--build",
-                &self.build,
-                "--log-format",
-                format,
-            ],
-        ]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+        let mut arguments = vec!["daemon".to_owned()];
+        arguments.extend(self.identity(self.tenure.owners.daemon));
+        for (name, value) in [
+            ("--operator-uid", operator.as_str()),
+            ("--socket", text(&self.settings.socket)?),
+            ("--instance", self.instance),
+            ("--build", &self.build),
+            ("--log-format", format),
+        ] {
+            arguments.extend([name.to_owned(), value.to_owned()]);
+        }
+        if let Some(why) = &self.tenure.no_ids {
+            arguments.extend(["--no-ids".to_owned(), why.clone()]);
+        }
+        if !self.tenure.leftovers_gone {
+            arguments.push("--leftovers-unseen".to_owned());
+        }
         if let Some(seconds) = self.settings.idle_exit_s {
             arguments.extend(["--idle-exit".to_owned(), seconds.to_string()]);
         }
@@ -212,17 +220,17 @@ impl Parts {
     pub(super) fn become_launcher(
         self,
         arguments: &[CString],
-        locks: [BorrowedFd<'_>; 2],
+        locks: (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
         on_failure: impl FnOnce(io::Error),
     ) -> ! {
-        let [state, ids] = locks;
-        let descriptors = [
+        let (state, ids) = locks;
+        let mut descriptors = vec![
             (self.launcher.as_fd(), 3),
             (self.daemon.pidfd.as_fd(), 4),
             (self.signer.pidfd.as_fd(), 5),
             (state, 6),
-            (ids, 7),
         ];
+        descriptors.extend(ids.map(|ids| (ids, 7)));
         toolcell_sys::exec(PROGRAM, arguments, &environment(), &descriptors, on_failure)
     }
 }
@@ -255,17 +263,26 @@ fn end(child: &Child) {
 /// The launcher's command line.
 pub(super) fn launcher_arguments(
     settings: &Settings,
-    ids: (u32, &str, &str),
+    instance: (&Tenure, &str, Option<&str>),
     deny: &[&Path],
     unlink: &[&Path],
 ) -> Result<Vec<CString>, ServeError> {
-    let (uid_base, instance, cgroup_parent) = ids;
+    let (tenure, instance, cgroup_parent) = instance;
     let mut arguments = vec!["launcher".to_owned()];
+    if tenure.is_rootless {
+        arguments.push("--rootless".to_owned());
+    }
     let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
-    add("--uid-base", &uid_base.to_string());
+    if let CellIds::Range { uid, gid, cells } = tenure.ids {
+        add("--cell-uids", &uid.to_string());
+        add("--cell-gids", &gid.to_string());
+        add("--cells", &cells.to_string());
+    }
     add("--instance", instance);
     add("--runtime-dir", text(&settings.runtime)?);
-    add("--cgroup-parent", cgroup_parent);
+    if let Some(parent) = cgroup_parent {
+        add("--cgroup-parent", parent);
+    }
     for path in deny {
         add("--deny-path", text(path)?);
     }

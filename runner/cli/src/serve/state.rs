@@ -1,6 +1,6 @@
 //! The state folder: opened once, locked, and given to the ids of this start.
 //!
-//! The folder belongs to root, its group is the daemon's, and it is sticky: the daemon can make its ledger in it but
+//! The folder belongs to whoever starts the daemon. Started by root its group is the daemon's, and it is sticky: the daemon can make its ledger in it but
 //! can neither replace nor rename `signer/` or `instance`. Everything is done by descriptor. A link, or a file with a
 //! second name, that an earlier daemon could have planted is refused and never given away.
 
@@ -19,18 +19,28 @@ use super::holder::{Patience, lock_holder};
 
 const SIGNER: &str = "signer";
 const INSTANCE: &str = "instance";
+const LOCK: &str = "lock";
+/// Only without root.
+const IDS: &str = "ids";
 /// What the daemon finds ready made.
 const DAEMON_FOLDERS: [&str; 2] = ["blobs", "images"];
 /// Deepest nesting that any of our own folders has, with room.
 const DEPTH_MAX: u32 = 8;
 
-/// The ids that state belongs to.
+/// A user and a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+/// Who state belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owners {
-    /// User and group of the daemon.
-    pub(super) daemon: u32,
-    /// User and group of the signer.
-    pub(super) signer: u32,
+    /// The daemon.
+    pub(super) daemon: Owner,
+    /// The signer.
+    pub(super) signer: Owner,
 }
 
 /// The state folder, locked as long as its descriptor lives.
@@ -40,6 +50,8 @@ pub(super) struct State {
     pub(super) folder: OwnedFd,
     /// Its path, without links.
     pub(super) path: PathBuf,
+    /// Locked as well; for the signer, which must not have a way into the folder.
+    pub(super) signer_lock: OwnedFd,
 }
 
 impl State {
@@ -53,24 +65,19 @@ impl State {
         }
         let folder = file("open", path, rustix::fs::open(path, FOLDER, Mode::empty()))?;
         let stat = file("look at", path, rustix::fs::fstat(&folder))?;
-        if stat.st_uid != 0 {
-            return Err(refuse(path, "does not belong to root", "chown it to root, or name another with --state"));
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            let why = "does not belong to the user who starts the daemon";
+            return Err(refuse(path, why, "chown it to that user, or name another with --state"));
         }
         lock(&folder, path, patience)?;
         let path = file("resolve", path, path.canonicalize())?;
-        let state = Self { folder, path };
-        state.must_be_ours()?;
-        Ok(state)
-    }
-
-    /// Another folder, given by mistake, must not change hands.
-    fn must_be_ours(&self) -> Result<(), ServeError> {
-        let names = entries(self.folder.as_fd(), &self.path)?;
-        let is_made_first = |name: &String| matches!(name.as_str(), "instance" | "instance.new" | "lost+found");
-        if names.iter().any(|name| name == INSTANCE) || names.iter().all(is_made_first) {
-            return Ok(());
-        }
-        Err(refuse(&self.path, "holds other files and no toolcell state", "name an empty folder with --state"))
+        must_be_ours(&folder, &path)?;
+        let at = path.join(LOCK);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let signer_lock = rustix::fs::openat(&folder, LOCK, flags, Mode::from_raw_mode(0o600));
+        let signer_lock = file("open", &at, signer_lock)?;
+        lock(&signer_lock, &path, patience)?;
+        Ok(Self { folder, path, signer_lock })
     }
 
     /// The name of the instance, made on the first start.
@@ -85,21 +92,45 @@ impl State {
     }
 
     fn new_instance(&self, path: &Path) -> Result<String, ServeError> {
-        const NEW: &str = "instance.new";
         let mut random = [0_u8; 4];
         call("getrandom", getrandom::fill(&mut random).map_err(std::io::Error::other))?;
         let name = format!("{:08x}", u32::from_be_bytes(random));
-        match rustix::fs::unlinkat(&self.folder, NEW, AtFlags::empty()) {
+        self.replace(INSTANCE, path, &name)?;
+        Ok(name)
+    }
+
+    /// Writes a file of ours as a whole, durably.
+    fn replace(&self, name: &str, path: &Path, text: &str) -> Result<(), ServeError> {
+        let fresh = format!("{name}.new");
+        match rustix::fs::unlinkat(&self.folder, &fresh, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return file("remove", self.path.join(NEW), Err(errno)),
+            Err(errno) => return file("remove", self.path.join(&fresh), Err(errno)),
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(&self.folder, NEW, flags, Mode::from_raw_mode(0o600));
+        let made = rustix::fs::openat(&self.folder, &fresh, flags, Mode::from_raw_mode(0o600));
         let mut new = File::from(file("make", path, made)?);
-        file("write", path, new.write_all(name.as_bytes()).and_then(|()| new.sync_all()))?;
-        file("write", path, rustix::fs::renameat(&self.folder, NEW, &self.folder, INSTANCE))?;
-        file("write", path, rustix::fs::fsync(&self.folder))?;
-        Ok(name)
+        file("write", path, new.write_all(text.as_bytes()).and_then(|()| new.sync_all()))?;
+        file("write", path, rustix::fs::renameat(&self.folder, &fresh, &self.folder, name))?;
+        file("write", path, rustix::fs::fsync(&self.folder))
+    }
+
+    /// First of the host ids that cells of an earlier life without root had; none if they had none of their own.
+    pub(super) fn former_ids(&self) -> Result<Option<u32>, ServeError> {
+        let path = self.path.join(IDS);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let descriptor = match rustix::fs::openat(&self.folder, IDS, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            other => file("open", &path, other)?,
+        };
+        let mut text = String::new();
+        file("read", &path, File::from(descriptor).take(64).read_to_string(&mut text))?;
+        Ok(text.trim().parse().ok())
+    }
+
+    /// Keeps what [`State::former_ids`] is to tell the next life.
+    pub(super) fn remember_ids(&self, first: Option<u32>) -> Result<(), ServeError> {
+        let text = first.map_or_else(|| "own".to_owned(), |first| first.to_string());
+        self.replace(IDS, &self.path.join(IDS), &text)
     }
 
     /// Makes the folders and gives all that is inside to the ids of this start.
@@ -112,30 +143,50 @@ impl State {
         }
         for name in entries(self.folder.as_fd(), &self.path)? {
             let owner = match name.as_str() {
-                INSTANCE | "lost+found" => continue,
+                INSTANCE | IDS | LOCK | "lost+found" => continue,
                 SIGNER => owners.signer,
                 _ => owners.daemon,
             };
             give(self.folder.as_fd(), &name, &self.path.join(&name), owner, DEPTH_MAX)?;
         }
-        let group = Gid::from_raw(owners.daemon);
-        file("give", &self.path, rustix::fs::fchown(&self.folder, Some(Uid::ROOT), Some(group)))?;
+        let (user, group) = (rustix::process::geteuid(), Gid::from_raw(owners.daemon.gid));
+        file("give", &self.path, rustix::fs::fchown(&self.folder, Some(user), Some(group)))?;
         // After the change of owner, which may clear mode bits (chown(2)).
         file("give", &self.path, rustix::fs::fchmod(&self.folder, Mode::from_raw_mode(0o1770)))
     }
 
-    /// The folder by another descriptor, which does not hold the lock.
+    /// The folder by another descriptor, which does not hold the lock. By its path, as this process may be in another
+    /// mount namespace by now, whose mount it must be for the part that binds it.
     pub(super) fn again(&self) -> Result<OwnedFd, ServeError> {
-        file("open", &self.path, rustix::fs::openat(&self.folder, ".", FOLDER, Mode::empty()))
+        let folder = file("open", &self.path, rustix::fs::open(&self.path, FOLDER, Mode::empty()))?;
+        let identity = |folder: &OwnedFd| {
+            let stat = file("look at", &self.path, rustix::fs::fstat(folder))?;
+            Ok((stat.st_dev, stat.st_ino))
+        };
+        if identity(&folder)? != identity(&self.folder)? {
+            return Err(refuse(&self.path, "is not the folder any more that was locked", "look who replaced it"));
+        }
+        Ok(folder)
     }
 
     /// The signer's folder.
     pub(super) fn signer_folder(&self) -> Result<OwnedFd, ServeError> {
-        file("open", self.path.join(SIGNER), rustix::fs::openat(&self.folder, SIGNER, FOLDER, Mode::empty()))
+        file("open", self.path.join(SIGNER), rustix::fs::openat(self.again()?, SIGNER, FOLDER, Mode::empty()))
     }
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Another folder, given by mistake, must not change hands.
+fn must_be_ours(folder: &OwnedFd, path: &Path) -> Result<(), ServeError> {
+    const FIRST: [&str; 5] = ["instance.new", "ids", "ids.new", LOCK, "lost+found"];
+    let names = entries(folder.as_fd(), path)?;
+    let is_made_first = |name: &String| FIRST.contains(&name.as_str());
+    if names.iter().any(|name| name == INSTANCE) || names.iter().all(is_made_first) {
+        return Ok(());
+    }
+    Err(refuse(path, "holds other files and no toolcell state", "name an empty folder with --state"))
+}
 
 fn refuse(path: &Path, why: &'static str, remedy: &'static str) -> ServeError {
     ServeError::Unsafe { path: path.to_owned(), why, remedy }
@@ -155,8 +206,10 @@ fn lock(folder: &OwnedFd, path: &Path, patience: Duration) -> Result<(), ServeEr
 fn read_instance(descriptor: OwnedFd, path: &Path) -> Result<String, ServeError> {
     let damaged = |why| refuse(path, why, "restore it: it names the instance and its cgroups, 8 lower-case hex digits");
     let stat = file("look at", path, rustix::fs::fstat(&descriptor))?;
-    if stat.st_uid != 0 || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(damaged("is not a file of root's"));
+    if stat.st_uid != rustix::process::geteuid().as_raw()
+        || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+    {
+        return Err(damaged("is not a file of the user who starts the daemon"));
     }
     let mut name = String::new();
     file("read", path, File::from(descriptor).take(64).read_to_string(&mut name))?;
@@ -181,7 +234,7 @@ fn entries(folder: BorrowedFd<'_>, path: &Path) -> Result<Vec<String>, ServeErro
 }
 
 /// Gives one entry, and all below it, to `owner`. Only folders and plain files with one name.
-fn give(parent: BorrowedFd<'_>, name: &str, path: &Path, owner: u32, depth: u32) -> Result<(), ServeError> {
+fn give(parent: BorrowedFd<'_>, name: &str, path: &Path, owner: Owner, depth: u32) -> Result<(), ServeError> {
     let foreign = |why| refuse(path, why, "look who made it, and remove it");
     // O_PATH opens nothing that could block or have effects (open(2)); all that follows is about this very inode.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -208,11 +261,11 @@ fn give(parent: BorrowedFd<'_>, name: &str, path: &Path, owner: u32, depth: u32)
     }
 }
 
-fn own(entry: &OwnedFd, stat: &Stat, path: &Path, owner: u32) -> Result<(), ServeError> {
-    if stat.st_uid == owner && stat.st_gid == owner {
+fn own(entry: &OwnedFd, stat: &Stat, path: &Path, owner: Owner) -> Result<(), ServeError> {
+    if stat.st_uid == owner.uid && stat.st_gid == owner.gid {
         return Ok(());
     }
-    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+    let (user, group) = (Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)));
     file("give", path, rustix::fs::chownat(entry, "", user, group, AtFlags::EMPTY_PATH))
 }
 

@@ -4,7 +4,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
 
-const OWNERS: Owners = Owners { daemon: 70_000, signer: 70_001 };
+const fn owner(id: u32) -> Owner {
+    Owner { uid: id, gid: id }
+}
+
+const OWNERS: Owners = Owners { daemon: owner(70_000), signer: owner(70_001) };
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
@@ -68,7 +72,7 @@ fn what_is_inside_follows_to_new_ids() {
     std::fs::create_dir(path.join("blobs/ab")).unwrap();
     std::fs::write(path.join("blobs/ab/cd"), "x").unwrap();
     std::fs::write(path.join("signer/key.pem"), "x").unwrap();
-    state.hand_over(Owners { daemon: 80_000, signer: 80_001 }).unwrap();
+    state.hand_over(Owners { daemon: owner(80_000), signer: owner(80_001) }).unwrap();
     for name in ["ledger.db", "blobs/ab", "blobs/ab/cd"] {
         assert_eq!(path.join(name).metadata().unwrap().uid(), 80_000, "{name}");
     }
@@ -108,7 +112,7 @@ fn a_folder_of_somebody_else_is_refused() {
     let (_parent, path) = folder();
     std::fs::create_dir_all(&path).unwrap();
     std::os::unix::fs::chown(&path, Some(70_005), None).unwrap();
-    refused(open(&path).map(drop), "does not belong to root");
+    refused(open(&path).map(drop), "does not belong to the user who starts the daemon");
 }
 
 #[test]
