@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_ledger::{Blobs, Header, Ledger, LedgerError, Reader};
+use toolcell_ledger::{Blobs, Committed, DoneFn, Header, Ledger, LedgerError, Reader};
 use toolcell_policy::Policy;
 use toolcell_receipts::statement::Executor;
 use toolcell_receipts::{PublicKey, UnixMicros};
@@ -134,6 +134,22 @@ impl Daemon {
         let boot_us = is_this_boot.then(|| micros(self.clock.since_boot()));
         Header { boot_us, ..recovery::header(executor, by, at) }
     }
+}
+
+/// What to give the ledger with an append, and what to wait for.
+pub(crate) fn completion() -> (DoneFn, impl Future<Output = Result<Committed, Problem>>) {
+    let (done, committed) = tokio::sync::oneshot::channel();
+    let told: DoneFn = Box::new(move |result| {
+        // Nobody waits any more only if the daemon is being torn down.
+        drop(done.send(result));
+    });
+    let heard = async move {
+        match committed.await {
+            Ok(result) => result.map_err(|error| ledger_problem(&error)),
+            Err(error) => Err(fault("the ledger's writer is gone", &error)),
+        }
+    };
+    (told, heard)
 }
 
 /// A ledger error as a refusal. What it says is meant for operators and holds nothing of anybody's call but its name.

@@ -7,7 +7,7 @@ use toolcell_types::{ControlId, Problem, RunningCall};
 
 use crate::calls::Place;
 use crate::cell::{Armed, Hold};
-use crate::daemon::{Daemon, fault, ledger_problem};
+use crate::daemon::{Daemon, completion, fault};
 use crate::decode::Prefer;
 use crate::identify::IdentifiedCall;
 
@@ -94,7 +94,7 @@ async fn append(daemon: &Daemon, asked: &IdentifiedCall, intent: &Intent) -> Res
     let definition = &intent.definition;
     let draft = intent.draft().map_err(|error| draft_problem(&error))?;
     let identity = asked.identity();
-    let (done, committed) = tokio::sync::oneshot::channel();
+    let (done, committed) = completion();
     daemon.ledger()?.append(Append {
         header: daemon.header(
             &definition.executor,
@@ -115,16 +115,9 @@ async fn append(daemon: &Daemon, asked: &IdentifiedCall, intent: &Intent) -> Res
         },
         payload: Box::new(move |position| draft.finish(position).map_err(Into::into)),
         answer: None,
-        done: Box::new(move |result| {
-            // Nobody waits any more only if the daemon is being torn down.
-            drop(done.send(result));
-        }),
+        done,
     });
-    match committed.await {
-        Ok(Ok(committed)) => Ok(committed),
-        Ok(Err(error)) => Err(ledger_problem(&error)),
-        Err(error) => Err(fault("the ledger's writer is gone", &error)),
-    }
+    committed.await
 }
 
 fn draft_problem(error: &StatementError) -> Problem {

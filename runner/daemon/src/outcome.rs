@@ -10,7 +10,7 @@ use toolcell_receipts::statement::{Outcome, Stream};
 use toolcell_receipts::{control_items, dsse};
 use toolcell_types::{Problem, Sha256};
 
-use crate::daemon::{Daemon, fault, ledger_problem};
+use crate::daemon::{Daemon, completion, fault};
 use crate::effect::Settled;
 use crate::output::{Captured, CapturedOutput};
 use crate::recovery::EXECUTOR_ROLE;
@@ -115,7 +115,7 @@ fn store_one(blobs: &Blobs, captured: Captured) -> (Stream, Vec<u8>) {
 pub(crate) async fn append(daemon: &Daemon, outcome: &Outcome, kept: KeptBytes) -> Result<Committed, Problem> {
     let draft = outcome.draft().map_err(|error| fault("an outcome could not be written down", &error))?;
     let definition = &outcome.definition;
-    let (done, committed) = tokio::sync::oneshot::channel();
+    let (done, committed) = completion();
     daemon.ledger()?.append(Append {
         header: daemon.header(
             &definition.executor,
@@ -134,16 +134,9 @@ pub(crate) async fn append(daemon: &Daemon, outcome: &Outcome, kept: KeptBytes) 
         answer: Some(Box::new(move |committed| {
             answer((&committed.payload, &committed.signature, &committed.keyid), &kept).map_err(Into::into)
         })),
-        done: Box::new(move |result| {
-            // Nobody waits any more only if the daemon is being torn down.
-            drop(done.send(result));
-        }),
+        done,
     });
-    match committed.await {
-        Ok(Ok(committed)) => Ok(committed),
-        Ok(Err(error)) => Err(ledger_problem(&error)),
-        Err(error) => Err(fault("the ledger's writer is gone", &error)),
-    }
+    committed.await
 }
 
 /// The answer of a signed outcome: from the payload and the kept bytes alone, so that it can be made again.
