@@ -64,12 +64,13 @@ enum Hierarchies {
 
 impl Hierarchies {
     fn find() -> Result<Self, CgroupError> {
-        let mountinfo = read(Path::new("/proc/self/mountinfo"))?;
+        let path = Path::new("/proc/self/mountinfo");
+        let mountinfo = std::fs::read(path).map_err(files::access("read", path))?;
         Self::among(&mountinfo, |top| read(&top.join("cgroup.controllers")).unwrap_or_default())
     }
 
     /// Version 1 if it carries everything, then version 2 if it does.
-    fn among(mountinfo: &str, controllers: impl Fn(&Path) -> String) -> Result<Self, CgroupError> {
+    fn among(mountinfo: &[u8], controllers: impl Fn(&Path) -> String) -> Result<Self, CgroupError> {
         let v1_lacks = match v1::mounts(mountinfo) {
             Ok(mounts) => return Ok(Self::V1(mounts)),
             Err(lacks) => lacks,
@@ -321,18 +322,18 @@ mod tests {
 
     #[test]
     fn a_unified_machine_is_version_2() {
-        assert!(matches!(Hierarchies::among(UNIFIED, all), Ok(Hierarchies::V2(_))));
+        assert!(matches!(Hierarchies::among(UNIFIED.as_bytes(), all), Ok(Hierarchies::V2(_))));
     }
 
     #[test]
     fn a_hybrid_machine_whose_controllers_are_in_version_1_is_version_1() {
-        assert!(matches!(Hierarchies::among(HYBRID, none), Ok(Hierarchies::V1(_))));
+        assert!(matches!(Hierarchies::among(HYBRID.as_bytes(), none), Ok(Hierarchies::V1(_))));
     }
 
     #[test]
     fn a_machine_with_neither_is_told_what_each_lacks() {
         let told = |mountinfo: &str, controllers: fn(&Path) -> String| {
-            let error = Hierarchies::among(mountinfo, controllers).unwrap_err();
+            let error = Hierarchies::among(mountinfo.as_bytes(), controllers).unwrap_err();
             assert!(!error.remedy().is_empty());
             error.to_string()
         };

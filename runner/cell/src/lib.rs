@@ -19,6 +19,7 @@ mod ids;
 mod launcher;
 mod link;
 mod live;
+mod mountinfo;
 mod opener;
 mod process;
 mod readback;

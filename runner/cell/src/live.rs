@@ -210,7 +210,7 @@ impl Live {
 
     /// How long the tree needs at least, at its highest rate, to use up what it has left.
     fn cpu_pause_us(&self, used_us: u64) -> u64 {
-        let left_us = self.limits.cpu_ms.saturating_mul(1000).saturating_sub(used_us);
+        let left_us = self.cpu_limit_us().saturating_sub(used_us);
         // Not by the share: system calls that run long go into the quota's debt, and use more than it at first.
         (left_us / self.processors.max(1)).max(CPU_ROUND_US)
     }
@@ -220,8 +220,8 @@ impl Live {
         Some(now.since(self.baseline.cpu.unwrap_or_default()).total)
     }
 
-    fn is_past_cpu(&self) -> bool {
-        self.cpu_used_us().is_some_and(|used| used >= self.limits.cpu_ms.saturating_mul(1000))
+    fn cpu_limit_us(&self) -> u64 {
+        self.limits.cpu_ms.saturating_mul(1000)
     }
 
     fn on_main_end(&mut self, end: MainEnd, at_us: u64) {
@@ -268,7 +268,7 @@ impl Live {
 
     fn look_at_cpu(&mut self) {
         match self.cpu_used_us() {
-            Some(used) if used < self.limits.cpu_ms.saturating_mul(1000) => {
+            Some(used) if used < self.cpu_limit_us() => {
                 if let Err(errno) = self.cpu.start(self.cpu_pause_us(used)) {
                     tracing::error!(cell = %self.id, error = %errno, "the processor clock cannot go on, so the cell is killed");
                     self.kill_for(OwnKill::Cpu);

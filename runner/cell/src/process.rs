@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::cgroup::CgroupError;
+use crate::mountinfo::{self, Mount};
 
 /// Why the process could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -39,19 +40,6 @@ pub(crate) fn at(path: &std::path::Path) -> impl Fn(io::Error) -> ReadError {
 /// One process under /proc (proc(5)).
 pub(crate) struct Process {
     pub(crate) root: PathBuf,
-}
-
-/// One line of mountinfo.
-pub(crate) struct Mount {
-    pub(crate) point: String,
-    pub(crate) options: Vec<String>,
-    pub(crate) fs: String,
-}
-
-impl Mount {
-    pub(crate) fn has(&self, option: &str) -> bool {
-        self.options.iter().any(|known| known == option)
-    }
 }
 
 /// /proc/PID/status as fields.
@@ -110,17 +98,8 @@ impl Process {
     }
 
     pub(crate) fn mounts(&self) -> Read<Vec<Mount>> {
-        let text = self.text("mountinfo")?;
-        let mount = |line: &str| {
-            let (mount, superblock) = line.split_once(" - ")?;
-            let fields: Vec<&str> = mount.split(' ').collect();
-            Some(Mount {
-                point: (*fields.get(4)?).to_owned(),
-                options: fields.get(5)?.split(',').map(str::to_owned).collect(),
-                fs: superblock.split(' ').next()?.to_owned(),
-            })
-        };
-        Ok(text.lines().filter_map(mount).collect())
+        let path = self.root.join("mountinfo");
+        Ok(mountinfo::mounts(&fs::read(&path).map_err(at(&path))?).collect())
     }
 
     /// How many descriptors are open, and which of them execve(2) leaves open.

@@ -42,7 +42,7 @@ impl Controller {
 }
 
 /// Mount points by controller, or the controllers that no mounted hierarchy carries.
-pub(super) fn mounts(mountinfo: &str) -> Result<Vec<(Controller, PathBuf)>, Vec<&'static str>> {
+pub(super) fn mounts(mountinfo: &[u8]) -> Result<Vec<(Controller, PathBuf)>, Vec<&'static str>> {
     let (mut found, mut lacks) = (Vec::new(), Vec::new());
     for controller in Controller::ALL {
         match hierarchy(mountinfo, controller.name()) {
@@ -54,14 +54,10 @@ pub(super) fn mounts(mountinfo: &str) -> Result<Vec<(Controller, PathBuf)>, Vec<
 }
 
 /// Mount point of the hierarchy with this controller, from mountinfo (proc(5)): the superblock options name it.
-fn hierarchy(mountinfo: &str, controller: &str) -> Option<PathBuf> {
-    mountinfo.lines().find_map(|line| {
-        let (mount, superblock) = line.split_once(" - ")?;
-        let mut fields = superblock.split(' ');
-        let is_v1 = fields.next() == Some("cgroup");
-        let has = fields.next_back().is_some_and(|options| options.split(',').any(|option| option == controller));
-        (is_v1 && has).then(|| mount.split(' ').nth(4).map(PathBuf::from)).flatten()
-    })
+fn hierarchy(mountinfo: &[u8], controller: &str) -> Option<PathBuf> {
+    crate::mountinfo::mounts(mountinfo)
+        .find(|mount| mount.fs == "cgroup" && mount.fs_options.iter().any(|option| option == controller))
+        .map(|mount| mount.point)
 }
 
 /// The groups of one instance, below which each cell gets its own.
@@ -309,7 +305,7 @@ impl Group {
 mod tests {
     use super::*;
 
-    const MOUNTINFO: &str = "\
+    const MOUNTINFO: &[u8] = b"\
 30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
 31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
 32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory

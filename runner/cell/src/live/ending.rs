@@ -92,7 +92,7 @@ impl Live {
             main: self.main.map(|(end, _)| end),
             exec_failed: self.exec_failed,
             past_wall: wall_us >= self.limits.wall_ms.saturating_mul(1000),
-            past_cpu: self.is_past_cpu(),
+            past_cpu: cpu.is_some_and(|(user, system)| user.saturating_add(system) >= self.cpu_limit_us()),
             oom_kills: usage.oom_kills.unwrap_or(0),
             forks_refused: usage.forks_refused.unwrap_or(0),
         };

@@ -2,23 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use toolcell_types::{ControlId, Fact, Facts};
 
 use super::Item;
 use crate::devtree::Nodes;
-use crate::process::{Mount, Process, Read, at};
+use crate::mountinfo::Mount;
+use crate::process::{Process, Read, at};
 use crate::stages::{DEV_LINKS, DEV_NODES, DEV_SHM, MASKED_PROC, READ_ONLY_PROC, SCRATCH_MOUNTS};
 
 pub(super) fn mount_items(process: &Process, mounts: &[Mount], nodes: Nodes) -> Read<Vec<Item>> {
-    let points: Vec<String> = mounts.iter().map(|mount| mount.point.clone()).collect();
-    let writable: Vec<String> =
-        mounts.iter().filter(|mount| !mount.has("ro")).map(|mount| mount.point.clone()).collect();
+    let points = |which: &dyn Fn(&Mount) -> bool| {
+        let those = mounts.iter().filter(|mount| which(mount));
+        those.map(|mount| mount.point.to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let lacking = |flag: &str| points(&|mount| !mount.has(flag));
+    let writable = lacking("ro");
     let scratch: Vec<String> = SCRATCH_MOUNTS.map(str::to_owned).to_vec();
     let as_set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
-    let lacking = |flag: &str| {
-        mounts.iter().filter(|mount| !mount.has(flag)).map(|mount| mount.point.clone()).collect::<Vec<_>>()
-    };
     let with_devices: Vec<String> = match nodes {
         Nodes::Made => vec!["/dev".to_owned()],
         Nodes::Bound => DEV_NODES.iter().map(|node| node.path.to_owned()).collect(),
@@ -26,9 +28,9 @@ pub(super) fn mount_items(process: &Process, mounts: &[Mount], nodes: Nodes) -> 
     let (suid, devices) = (lacking("nosuid"), lacking("nodev"));
     let readonly = Item::read_back(
         ControlId::RootReadonly,
-        as_set(&writable) == as_set(&scratch) && points.iter().any(|point| point == "/"),
+        as_set(&writable) == as_set(&scratch) && mounts.iter().any(|mount| mount.point == Path::new("/")),
         Facts::new().with("writable", Fact::List(scratch)),
-        Facts::new().with("mounts", u64::try_from(points.len()).unwrap_or(0)).with("writable", Fact::List(writable)),
+        Facts::new().with("mounts", u64::try_from(mounts.len()).unwrap_or(0)).with("writable", Fact::List(writable)),
     );
     let flags = Item::read_back(
         ControlId::MountsNosuidNodev,
@@ -75,9 +77,9 @@ fn dev_minimal(process: &Process) -> Read<Item> {
 fn proc_masked(process: &Process, mounts: &[Mount]) -> Item {
     let proc = process.root.join("root/proc");
     let there: Vec<&str> = MASKED_PROC.into_iter().filter(|name| proc.join(name).symlink_metadata().is_ok()).collect();
-    let covered = |name: &&str| mounts.iter().any(|mount| mount.point == format!("/proc/{name}"));
+    let covered = |name: &&str| mounts.iter().any(|mount| mount.point == Path::new("/proc").join(name));
     let masked: Vec<String> = there.iter().copied().filter(|name| covered(name)).map(str::to_owned).collect();
-    let fresh = mounts.iter().any(|mount| mount.point == "/proc" && mount.fs == "proc" && mount.has("ro"));
+    let fresh = mounts.iter().any(|mount| mount.point == Path::new("/proc") && mount.fs == "proc" && mount.has("ro"));
     let all: Vec<String> = there.into_iter().map(str::to_owned).collect();
     let list = |names: &[&str]| Fact::List(names.iter().map(|name| (*name).to_owned()).collect());
     Item::read_back(

@@ -141,7 +141,7 @@ struct Instruments {
     /// A tmpfs that is attached nowhere, so that no rule covers it; gone with this descriptor.
     dir: OwnedFd,
     /// An abstract listener that belongs to no domain.
-    listener: OwnedFd,
+    _listener: OwnedFd,
     name: SocketAddrUnix,
 }
 
@@ -152,7 +152,7 @@ impl Instruments {
         let name = SocketAddrUnix::new_abstract_name(b"toolcell-probe").at(Stage::Landlock, Op::Probe)?;
         rustix::net::bind(&listener, &name).at(Stage::Landlock, Op::Probe)?;
         rustix::net::listen(&listener, 4).at(Stage::Landlock, Op::Probe)?;
-        Ok(Self { abi, dir, listener, name })
+        Ok(Self { abi, dir, _listener: listener, name })
     }
 
     fn try_all(&self, file: &std::ffi::CStr) -> Result<Tries, StageError> {
@@ -168,7 +168,6 @@ impl Instruments {
             // The init is outside of the domain; signal 0 asks for the right alone (kill(2)).
             tries.signal = errno(rustix::process::test_kill_process(rustix::process::Pid::INIT));
         }
-        let _listening = self.listener.as_fd();
         Ok(tries)
     }
 }

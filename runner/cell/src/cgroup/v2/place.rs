@@ -27,23 +27,16 @@ pub(in super::super) struct Mount {
     root: String,
 }
 
-/// Finds it in mountinfo (proc(5)): the fourth field is what of the file system is mounted, the fifth where. The error
-/// is what the best one lacks; none if there is no such mount.
+/// Finds it in mountinfo. The error is what the best one lacks; none if there is no such mount.
 pub(in super::super) fn mount(
-    mountinfo: &str,
+    mountinfo: &[u8],
     controllers: impl Fn(&Path) -> String,
 ) -> Result<Mount, Option<Vec<&'static str>>> {
     let mut best: Option<Vec<&'static str>> = None;
-    for line in mountinfo.lines() {
-        let Some((left, right)) = line.split_once(" - ") else { continue };
-        let mut fields = left.split(' ').skip(3);
-        let (Some(root), Some(point)) = (fields.next(), fields.next()) else { continue };
-        if right.split(' ').next() != Some("cgroup2") {
-            continue;
-        }
-        let lacks = lacking(&controllers(Path::new(point)));
+    for found in crate::mountinfo::mounts(mountinfo).filter(|mount| mount.fs == "cgroup2") {
+        let lacks = lacking(&controllers(&found.point));
         if lacks.is_empty() {
-            return Ok(Mount { point: point.into(), root: root.to_owned() });
+            return Ok(Mount { point: found.point, root: found.root.to_string_lossy().into_owned() });
         }
         best = best.filter(|known| known.len() <= lacks.len()).or(Some(lacks));
     }
