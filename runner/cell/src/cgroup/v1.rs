@@ -11,10 +11,13 @@ use toolcell_types::{CellId, Limits};
 
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
-    access, again_while_it_vanishes, keyed, kill_member, members_of, mismatch, number, read, remove_dir,
-    remove_unless_used, write, write_text,
+    access, again_while_it_vanishes, keyed, kill_member, members_of, number, read, remove_dir, remove_unless_used,
+    write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
+
+/// The limit of memory and swap together.
+const MEMORY_AND_SWAP: &str = "memory.memsw.limit_in_bytes";
 
 /// A controller that a cell needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +68,8 @@ fn hierarchy(mountinfo: &[u8], controller: &str) -> Option<PathBuf> {
 pub(crate) struct Instance {
     /// Directory of the instance per hierarchy; controllers that share a hierarchy share a directory.
     roots: Vec<(Vec<Controller>, PathBuf)>,
+    /// Whether the kernel counts memory and swap together (CONFIG_MEMCG_SWAP, `swapaccount=`).
+    counts_swap: bool,
 }
 
 impl Instance {
@@ -82,7 +87,9 @@ impl Instance {
         for (_, root) in &roots {
             again_while_it_vanishes(|| fs::create_dir_all(root).map_err(access("make", root)))?;
         }
-        let opened = Self { roots };
+        let memory = roots.iter().find(|(controllers, _)| controllers.contains(&Controller::Memory));
+        let counts_swap = memory.is_some_and(|(_, root)| root.join(MEMORY_AND_SWAP).exists());
+        let opened = Self { roots, counts_swap };
         opened.sweep()?;
         Ok(opened)
     }
@@ -111,15 +118,14 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the groups of one cell and sets its limits, each read back.
+    /// Makes the groups of one cell and sets its limits. A group that was there already is an error.
     pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
-        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()) };
+        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()), counts_swap: self.counts_swap };
         let built = self.roots.iter().try_for_each(|(controllers, root)| {
             let dir = root.join(format!("cell-{cell}"));
             fs::create_dir(&dir).map_err(access("make", &dir))?;
-            made.dirs.push((controllers.clone(), dir.clone()));
-            let members = read(&dir.join("cgroup.procs"))?;
-            if members.trim().is_empty() { Ok(()) } else { mismatch(&dir.join("cgroup.procs"), "no member", &members) }
+            made.dirs.push((controllers.clone(), dir));
+            Ok(())
         });
         match built.and_then(|()| made.limit(limits)) {
             Ok(()) => Ok(made),
@@ -134,7 +140,7 @@ impl Instance {
 }
 
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {
-    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), path.to_owned())] };
+    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), path.to_owned())], counts_swap: false };
     let quota = path.join("cpu.cfs_quota_us");
     if quota.exists() {
         // A process needs its share to die.
@@ -162,6 +168,7 @@ fn sweep_group(path: &Path) -> Result<(), CgroupError> {
 #[derive(Debug)]
 pub(crate) struct Group {
     dirs: Vec<(Vec<Controller>, PathBuf)>,
+    counts_swap: bool,
 }
 
 impl Group {
@@ -177,22 +184,20 @@ impl Group {
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
         use Controller::{Cpu, Memory, Pids};
         write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
-        let swap = self.file(Memory, "memory.memsw.limit_in_bytes");
-        if swap.exists() {
-            write(&swap, limits.memory_bytes)?;
+        if self.counts_swap {
+            write(&self.file(Memory, MEMORY_AND_SWAP), limits.memory_bytes)?;
         }
         write(&self.file(Pids, "pids.max"), limits.pids)?;
         write(&self.file(Cpu, "cpu.cfs_period_us"), CPU_PERIOD_US)?;
-        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))?;
-        super::all_agree([self.memory_limits(limits)?, self.cpu_limits(limits)?, self.pids_limits(limits)?].concat())
+        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))
     }
 
     /// Memory limits as the kernel has them; memory and swap together where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let wanted = super::whole_pages(limits.memory_bytes);
         let mut backs = vec![self.back(Controller::Memory, "memory.limit_in_bytes", wanted)?];
-        if self.file(Controller::Memory, "memory.memsw.limit_in_bytes").exists() {
-            backs.push(self.back(Controller::Memory, "memory.memsw.limit_in_bytes", wanted)?);
+        if self.counts_swap {
+            backs.push(self.back(Controller::Memory, MEMORY_AND_SWAP, wanted)?);
         }
         Ok(backs)
     }
@@ -238,13 +243,10 @@ impl Group {
         })
     }
 
-    /// Every process in any of the groups.
+    /// Every process in the group of processes. It is in all the others as well: the init joins them all before anything
+    /// else, and its children are born where it is.
     pub(super) fn members(&self) -> Result<BTreeSet<i32>, CgroupError> {
-        let mut members = BTreeSet::new();
-        for (_, dir) in &self.dirs {
-            members.extend(members_of(dir)?);
-        }
-        Ok(members)
+        Ok(members_of(&self.file(Controller::Pids, ""))?.into_iter().collect())
     }
 
     /// How many processes the first group that is not empty has.
@@ -330,7 +332,7 @@ mod tests {
             (vec![Controller::Memory], PathBuf::from("/sys/fs/cgroup/memory/toolcell/i/cell-1")),
             (vec![Controller::Cpu, Controller::Cpuacct], PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/toolcell/i/cell-1")),
         ];
-        let group = Group { dirs };
+        let group = Group { dirs, counts_swap: true };
         assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
         assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
         assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
