@@ -38,7 +38,7 @@ pub use instance::Instance;
 pub use need::{Need, missing};
 pub use ordinary_user::OrdinaryUser;
 pub use place::venv_python;
-pub use process::{Process, descriptors_of, status_field, wait_gone};
+pub use process::{OPENER, Process, descriptors_of, status_field, wait_gone};
 pub use programs::{PROGRAMS_INSIDE, program_inside, program_on_host, programs_dir};
 pub use remains::Remains;
 pub use request::{Request, fresh_id};

@@ -29,6 +29,8 @@ use crate::readback::describe;
 const PATIENCE_US: u64 = 5_000_000;
 /// Largest answer of the child, in bytes.
 const ANSWER_MAX_BYTES: usize = 4096;
+/// Name of the child's process.
+const NAME: &std::ffi::CStr = c"toolcell-opener";
 /// Longest text of a failure, in characters.
 const DETAIL_MAX: usize = 500;
 
@@ -181,6 +183,10 @@ fn stage(errno: i32, what: &str) -> LaunchFault {
 fn serve(socket: &OwnedFd, rules: Rules<'_>) -> i32 {
     if toolcell_sys::close_except(&[socket.as_raw_fd()]).is_err() || toolcell_sys::parent_death_signal().is_err() {
         return 1;
+    }
+    // For who looks at processes; that it has the launcher's name instead does no harm.
+    if let Err(errno) = rustix::thread::set_name(NAME) {
+        tracing::debug!(error = %errno, "no name for the opener of mounts");
     }
     let mut packet = vec![0_u8; PACKET_MAX_BYTES];
     loop {
