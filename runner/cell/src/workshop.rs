@@ -290,18 +290,13 @@ fn open_image_entry<'p>(entry: &ImageEntry<'p>, paths: &HostPaths) -> Result<Opt
 
 fn group_fault(error: &CgroupError) -> LaunchFault {
     let control = match error {
-        CgroupError::Mismatch { path, .. } => {
-            let path = path.to_string_lossy();
-            let of = |word: &str| path.contains(word);
-            [("memory", ControlId::CgroupMemory), ("pids", ControlId::CgroupPids), ("cpu", ControlId::CgroupCpu)]
-                .into_iter()
-                .find(|(word, _)| of(word))
-                .map(|(_, id)| id)
-        }
+        // Taken and not kept, kept as something that is no limit, or not taken at all, as where a group above has less.
+        CgroupError::Mismatch { path, .. }
+        | CgroupError::NotANumber { path, .. }
+        | CgroupError::Access { action: "write", path, .. } => control_of(path),
         CgroupError::NoControllers { .. }
         | CgroupError::Enable { .. }
         | CgroupError::Access { .. }
-        | CgroupError::NotANumber { .. }
         | CgroupError::Absent => None,
     };
     match control {
@@ -315,6 +310,14 @@ fn group_fault(error: &CgroupError) -> LaunchFault {
     }
 }
 
+/// The control that a file of a group limits.
+fn control_of(path: &std::path::Path) -> Option<ControlId> {
+    let name = path.file_name()?.to_str()?;
+    let controls =
+        [("memory.", ControlId::CgroupMemory), ("pids.", ControlId::CgroupPids), ("cpu.", ControlId::CgroupCpu)];
+    controls.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, id)| id)
+}
+
 fn stage_fault(stage: &str, host: &str, error: &HostPathError) -> LaunchFault {
     LaunchFault::Stage { stage: stage.to_owned(), errno: error.errno(), detail: format!("{host}: {}", describe(error)) }
 }
@@ -323,3 +326,6 @@ fn io_fault(stage: &str, what: &str, error: &std::io::Error) -> LaunchFault {
     let errno = error.raw_os_error().unwrap_or(nix::libc::EIO);
     LaunchFault::Stage { stage: stage.to_owned(), errno, detail: format!("{what}: {error}") }
 }
+
+#[cfg(test)]
+mod tests;

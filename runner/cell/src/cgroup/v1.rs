@@ -158,6 +158,9 @@ fn sweep_group(path: &Path) -> Result<(), CgroupError> {
     group.remove()
 }
 
+/// Limit of memory and swap together.
+const MEMORY_AND_SWAP: &str = "memory.memsw.limit_in_bytes";
+
 /// The groups of one cell, one directory per hierarchy.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -177,9 +180,8 @@ impl Group {
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
         use Controller::{Cpu, Memory, Pids};
         write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
-        let swap = self.file(Memory, "memory.memsw.limit_in_bytes");
-        if swap.exists() {
-            write(&swap, limits.memory_bytes)?;
+        if self.counts_swap() {
+            write(&self.file(Memory, MEMORY_AND_SWAP), limits.memory_bytes)?;
         }
         write(&self.file(Pids, "pids.max"), limits.pids)?;
         write(&self.file(Cpu, "cpu.cfs_period_us"), CPU_PERIOD_US)?;
@@ -187,12 +189,17 @@ impl Group {
         super::all_agree([self.memory_limits(limits)?, self.cpu_limits(limits)?, self.pids_limits(limits)?].concat())
     }
 
+    /// Without swap accounting (swapaccount=0, no CONFIG_SWAP) the file is not there.
+    pub(super) fn counts_swap(&self) -> bool {
+        self.file(Controller::Memory, MEMORY_AND_SWAP).exists()
+    }
+
     /// Memory limits as the kernel has them; memory and swap together where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let wanted = super::whole_pages(limits.memory_bytes);
         let mut backs = vec![self.back(Controller::Memory, "memory.limit_in_bytes", wanted)?];
-        if self.file(Controller::Memory, "memory.memsw.limit_in_bytes").exists() {
-            backs.push(self.back(Controller::Memory, "memory.memsw.limit_in_bytes", wanted)?);
+        if self.counts_swap() {
+            backs.push(self.back(Controller::Memory, MEMORY_AND_SWAP, wanted)?);
         }
         Ok(backs)
     }
@@ -302,38 +309,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MOUNTINFO: &[u8] = b"\
-30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
-31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
-32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
-";
-
-    #[test]
-    fn hierarchies_are_found_by_controller_not_by_name() {
-        assert_eq!(hierarchy(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
-        assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
-        assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
-        assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
-    }
-
-    #[test]
-    fn what_no_hierarchy_carries_is_named() {
-        assert_eq!(mounts(MOUNTINFO).unwrap_err(), ["pids", "freezer"]);
-    }
-
-    #[test]
-    fn membership_is_read_for_every_controller() {
-        let dirs = vec![
-            (vec![Controller::Memory], PathBuf::from("/sys/fs/cgroup/memory/toolcell/i/cell-1")),
-            (vec![Controller::Cpu, Controller::Cpuacct], PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/toolcell/i/cell-1")),
-        ];
-        let group = Group { dirs };
-        assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-11\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
-    }
-}
+mod tests;

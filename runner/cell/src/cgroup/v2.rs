@@ -117,7 +117,7 @@ impl Group {
     }
 
     /// Without swap accounting (swapaccount=0, no CONFIG_SWAP) the file is not there.
-    fn counts_swap(&self) -> bool {
+    pub(super) fn counts_swap(&self) -> bool {
         self.file("memory.swap.max").exists()
     }
 

@@ -20,7 +20,10 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
             backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back).clone()))
         };
         let agree = backs.iter().all(|back| back.got == back.wanted);
-        let observed = facts(|back| &back.got).with("member", inside).with("version", expected.group.version());
+        let mut observed = facts(|back| &back.got).with("member", inside).with("version", expected.group.version());
+        if id == ControlId::CgroupMemory && !expected.group.counts_swap() {
+            observed = observed.with("swap", "not counted by this kernel");
+        }
         Item::read_back(id, inside && agree, facts(|back| &back.wanted), observed)
     };
     Ok(vec![
