@@ -26,6 +26,8 @@ mod groups;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod posture;

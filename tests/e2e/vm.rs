@@ -5,12 +5,13 @@ use std::time::Duration;
 use toolcell_tests::{Need, needs, run_in_virtual_machine};
 
 /// The modules that are run there. What they hold is what a cell promises, whatever the machine.
-const CORE: [&str; 9] = [
+const CORE: [&str; 10] = [
     "controls::",
     "deaths::",
     "escapes::",
     "groups::",
     "kills::",
+    "limits::",
     "posture::",
     "receipts::",
     "unified::",
