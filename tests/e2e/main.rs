@@ -20,6 +20,10 @@ mod deaths;
 #[cfg(test)]
 mod escapes;
 #[cfg(test)]
+mod field;
+#[cfg(test)]
+mod field_cases;
+#[cfg(test)]
 mod first_call;
 #[cfg(test)]
 mod groups;
@@ -29,6 +33,8 @@ mod kills;
 mod limits;
 #[cfg(test)]
 mod logs;
+#[cfg(test)]
+mod own_machine;
 #[cfg(test)]
 mod posture;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcell_tests::{Instance, Need, Request, command, needs, program_on_host, run};
 use toolcell_types::{Answer, Verdict};
 
-use super::{ENOSPC, MIB, hit, hits, printed, well};
+use super::{ENOSPC, MIB, hit, hits, printed, roomy, well};
 
 const ENOMEM: u64 = 12;
 
@@ -33,7 +33,7 @@ const KINDS: [(&str, bool); 10] = [
 ];
 
 fn limits(memory_bytes: u64) -> Value {
-    json!({ "memory_bytes": memory_bytes, "tmp_bytes": 64 * MIB, "open_files": 4096, "wall_ms": 60_000 })
+    roomy(json!({ "memory_bytes": memory_bytes, "tmp_bytes": 64 * MIB, "open_files": 4096 }))
 }
 
 fn take(instance: &Instance, kind: &str, mib: u64, memory_bytes: u64) -> Answer {
@@ -43,7 +43,7 @@ fn take(instance: &Instance, kind: &str, mib: u64, memory_bytes: u64) -> Answer 
 #[test]
 fn every_kind_of_memory_is_charged_to_the_call_by_what_was_taken() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let mut wrong = Vec::new();
     for (kind, is_plain) in KINDS {
         let (nothing, much) = (take(&instance, kind, 0, ENOUGH), take(&instance, kind, TAKEN, ENOUGH));
@@ -65,7 +65,7 @@ fn every_kind_of_memory_is_charged_to_the_call_by_what_was_taken() {
 #[test]
 fn no_kind_of_memory_gets_past_the_limit() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     for (kind, _) in KINDS {
         let answer = take(&instance, kind, TAKEN, TOO_LITTLE);
         assert_eq!(answer.verdict, Verdict::MemoryLimit, "{kind}: {answer:?}");
@@ -80,7 +80,7 @@ fn no_kind_of_memory_gets_past_the_limit() {
 #[test]
 fn empty_files_cost_memory_too() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let take = |mib: &str, memory_bytes: u64| {
         let request = Request::program("uses_memory", &["files", mib]);
         let mut limits = limits(memory_bytes);
@@ -98,7 +98,7 @@ fn empty_files_cost_memory_too() {
 #[test]
 fn files_of_the_host_that_are_read_are_charged_and_given_back_before_anybody_is_killed() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let dir = tempfile::tempdir_in(instance.home().dir()).unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = dir.path().join("data");
@@ -128,7 +128,7 @@ fn files_of_the_host_that_are_read_are_charged_and_given_back_before_anybody_is_
 #[test]
 fn locked_memory_has_a_limit_of_its_own() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let answer = take(&instance, "locked", 4, ENOUGH);
     assert_eq!(answer.verdict, Verdict::Exited { exit_code: 1 }, "{answer:?}");
     assert_eq!((printed(&answer, "got"), printed(&answer, "errno")), (64 * 1024, ENOMEM));
@@ -139,11 +139,11 @@ fn locked_memory_has_a_limit_of_its_own() {
 #[test]
 fn a_full_scratch_is_told_from_used_up_memory() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     for kind in ["tmp", "shm"] {
         let request = Request::program("uses_memory", &[kind, "8"]);
         let limits = json!({ "memory_bytes": ENOUGH, "tmp_bytes": 4 * MIB });
-        let answer = instance.call(&request.limits(limits));
+        let answer = instance.call(&request.limits(roomy(limits)));
         assert_eq!(answer.verdict, Verdict::Exited { exit_code: 1 }, "{kind}: {answer:?}");
         assert_eq!((printed(&answer, "errno"), answer.usage.oom_kills), (ENOSPC, Some(0)), "{kind}");
         assert_eq!(hits(&answer), ["tmp_bytes"], "{kind}");

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use toolcell_tests::{Instance, Need, Request, needs};
 use toolcell_types::{Answer, Verdict};
 
-use super::{ENOSPC, MIB, hits, printed};
+use super::{ENOSPC, MIB, hits, printed, roomy};
 
 fn call(instance: &Instance, program: &[&str], limits: Value) -> Answer {
-    instance.call(&Request::program(program[0], &program[1..]).limits(limits))
+    instance.call(&Request::program(program[0], &program[1..]).limits(roomy(limits)))
 }
 
 /// It ended so, and these limits are all that were reached.
@@ -18,7 +18,7 @@ fn ends_by(answer: &Answer, cause: &str, limits: &[&str]) {
 #[test]
 fn wall_and_processor_time_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let spins = |wall_ms: u64, cpu_ms: u64| {
         call(&instance, &["spins", "1"], json!({ "wall_ms": wall_ms, "cpu_ms": cpu_ms, "cpu_millis": 4000 }))
     };
@@ -31,7 +31,7 @@ fn wall_and_processor_time_in_either_order() {
 #[test]
 fn memory_and_the_scratch_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let fill = |memory: u64, tmp: u64| {
         let limits = json!({ "memory_bytes": memory * MIB, "tmp_bytes": tmp * MIB, "file_bytes": 256 * MIB });
         call(&instance, &["uses_memory", "tmp", "48"], limits)
@@ -46,7 +46,7 @@ fn memory_and_the_scratch_in_either_order() {
 #[test]
 fn one_file_and_the_scratch_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let fill = |file: u64, tmp: u64| {
         let limits = json!({ "file_bytes": file * MIB, "tmp_bytes": tmp * MIB });
         call(&instance, &["uses_memory", "tmp", "24"], limits)
@@ -61,7 +61,7 @@ fn one_file_and_the_scratch_in_either_order() {
 #[test]
 fn the_number_of_files_and_the_size_of_the_scratch_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let fill = |kind: &str, inodes: u64| {
         let limits = json!({ "tmp_inodes": inodes, "tmp_bytes": 4 * MIB });
         call(&instance, &["uses_memory", kind, "8"], limits)
@@ -76,7 +76,7 @@ fn the_number_of_files_and_the_size_of_the_scratch_in_either_order() {
 #[test]
 fn processes_and_memory_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let make = |pids: u64, memory: u64| {
         call(&instance, &["uses_pids", "forks", "600"], json!({ "pids": pids, "memory_bytes": memory * MIB }))
     };
@@ -89,7 +89,7 @@ fn processes_and_memory_in_either_order() {
 #[test]
 fn output_and_wall_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let limits = |output: u64, wall_ms: u64| json!({ "output_limit_bytes": output, "wall_ms": wall_ms });
     let floods = call(&instance, &["floods", "0"], limits(MIB, 60_000));
     ends_by(&floods, "output_limit", &["output_limit_bytes"]);
@@ -102,7 +102,7 @@ fn output_and_wall_in_either_order() {
 #[test]
 fn deadline_and_wall_in_either_order() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let wait = |deadline_ms: u64, wall_ms: u64| {
         let request = Request::program("waits", &[]).limits(json!({ "wall_ms": wall_ms }));
         instance.call(&request.with("deadline_ms", json!(deadline_ms)))
@@ -114,7 +114,7 @@ fn deadline_and_wall_in_either_order() {
 #[test]
 fn descriptors_are_refused_one_by_one_and_end_nothing() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let open = |open_files: u64| {
         let limits = json!({ "open_files": open_files, "memory_bytes": 64 * MIB, "pids": 4 });
         call(&instance, &["uses_memory", "pipes", "2"], limits)

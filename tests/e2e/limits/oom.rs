@@ -6,16 +6,16 @@ use serde_json::json;
 use toolcell_tests::{Instance, Need, Process, Request, Running, needs};
 use toolcell_types::{Answer, Verdict};
 
-use super::{MIB, hit, hits, well};
+use super::{MIB, hit, hits, roomy, well};
 
 fn hog(instance: &Instance, words: &[&str], memory_bytes: u64) -> Answer {
-    instance.call(&Request::program("memory_hog", words).limits(json!({ "memory_bytes": memory_bytes })))
+    instance.call(&Request::program("memory_hog", words).limits(roomy(json!({ "memory_bytes": memory_bytes }))))
 }
 
 #[test]
 fn a_child_s_death_is_counted_once_and_the_parent_s_end_is_the_verdict() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let answer = hog(&instance, &["child", "0"], 32 * MIB);
     assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 }, "{answer:?}");
     assert_eq!((answer.usage.oom_kills, answer.is_error), (Some(1), false), "{answer:?}");
@@ -27,7 +27,7 @@ fn a_child_s_death_is_counted_once_and_the_parent_s_end_is_the_verdict() {
 #[test]
 fn the_code_that_shells_make_of_it_and_its_signal_are_not_taken_for_it() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let killed = hog(&instance, &["main"], 32 * MIB);
     assert_eq!(killed.verdict, Verdict::MemoryLimit, "{killed:?}");
     // The same signal, the same exit code, the same words, without the kernel's counter.
@@ -44,9 +44,10 @@ fn the_code_that_shells_make_of_it_and_its_signal_are_not_taken_for_it() {
 #[test]
 fn static_memory_counts_when_it_is_touched_and_not_when_it_is_declared() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let run = |words: &[&str], memory_bytes: u64| {
-        instance.call(&Request::program("huge_static", words).limits(json!({ "memory_bytes": memory_bytes })))
+        let limits = roomy(json!({ "memory_bytes": memory_bytes }));
+        instance.call(&Request::program("huge_static", words).limits(limits))
     };
     well(&run(&[], 8 * MIB));
     let touched = run(&["all"], 8 * MIB);
@@ -65,24 +66,23 @@ fn is_of_memory(answer: &Answer) -> bool {
 #[test]
 fn a_program_that_memory_is_too_little_to_start_is_never_said_to_have_failed_by_itself() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     // Arguments are copied by the exec itself, before there is a program.
     let words: Vec<String> =
         std::iter::once("/bin/true".to_owned()).chain((0..6).map(|_| "a".repeat(120_000))).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let small = (8..=32).step_by(2).map(|eighths| eighths * MIB / 8).chain([8 * MIB]);
+    let calls = [MIB, 2 * MIB, 8 * MIB].map(|bytes| (Request::exec(&["true"]), bytes));
+    let calls = calls.into_iter().chain(small.map(|bytes| (Request::exec(&words), bytes)));
     let (mut causes, mut wrong) = (Vec::new(), Vec::new());
-    for request in [Request::exec(&["true"]), Request::exec(&words)] {
-        for eighths in (8..=32).chain([64]) {
-            let memory_bytes = eighths * MIB / 8;
-            let request = request.clone().id(&toolcell_tests::fresh_id());
-            let answer = instance.call(&request.limits(json!({ "memory_bytes": memory_bytes })));
-            causes.push(answer.verdict.cause().to_owned());
-            if answer.verdict != (Verdict::Exited { exit_code: 0 }) && !is_of_memory(&answer) {
-                wrong.push(format!("{memory_bytes}: {:?} {:?} {:?}", answer.verdict, answer.error, answer.usage));
-            }
+    for (request, memory_bytes) in calls {
+        let answer = instance.call(&request.limits(roomy(json!({ "memory_bytes": memory_bytes }))));
+        causes.push(answer.verdict.cause().to_owned());
+        if answer.verdict != (Verdict::Exited { exit_code: 0 }) && !is_of_memory(&answer) {
+            wrong.push(format!("{memory_bytes}: {:?} {:?} {:?}", answer.verdict, answer.error, answer.usage));
         }
-        assert_eq!(causes.last().map(String::as_str), Some("exited"), "with enough it runs");
     }
+    assert_eq!(causes.last().map(String::as_str), Some("exited"), "with enough it runs: {causes:?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(causes.iter().any(|cause| cause != "exited"), "the control: there was too little: {causes:?}");
 }
@@ -102,7 +102,7 @@ fn an_init_that_is_killed_for_memory_is_memory_limit() {
     let request = Request::shell(line)
         .mount(&toolcell_tests::programs_dir().to_string_lossy(), toolcell_tests::PROGRAMS_INSIDE)
         .mount(&gate.path().to_string_lossy(), "/gate")
-        .limits(json!({ "memory_bytes": 32 * MIB }));
+        .limits(roomy(json!({ "memory_bytes": 32 * MIB })));
     let running = Running::until_up(&instance, &request);
     let tool = running.process("sh");
     let init = Process::read(tool.parent).expect("its parent is the cell's init");

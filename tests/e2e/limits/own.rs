@@ -4,7 +4,7 @@ use serde_json::json;
 use toolcell_tests::{Instance, Need, Request, Running, needs};
 use toolcell_types::{Answer, Verdict};
 
-use super::{MIB, observed, used_us, well};
+use super::{MIB, observed, roomy, used_us, well};
 
 /// Both at once; each holds what it has until the other has its own.
 fn at_once(instance: &Instance, requests: [Request; 2]) -> [Answer; 2] {
@@ -17,10 +17,11 @@ fn at_once(instance: &Instance, requests: [Request; 2]) -> [Answer; 2] {
 #[test]
 fn two_scratches_and_two_groups_side_by_side_each_have_all_of_their_own() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let gate = tempfile::tempdir_in(instance.home().dir()).unwrap();
     std::fs::set_permissions(gate.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let limits = json!({ "memory_bytes": 32 * MIB, "tmp_bytes": 24 * MIB, "pids": 8, "tmp_inodes": 4096 });
+    let limits = roomy(limits);
     // What is on the scratch stays there, and is memory, until the call ends; both wait for the same gate.
     let line = "/programs/uses_memory tmp 20 && echo up && until [ -e /gate/open ]; do sleep 0.02; done";
     let request = || {
@@ -41,8 +42,8 @@ fn two_scratches_and_two_groups_side_by_side_each_have_all_of_their_own() {
 #[test]
 fn processes_are_not_counted_by_user() {
     needs!(Need::Root);
-    let instance = Instance::start();
-    let request = || Request::program("uses_pids", &["threads", "100"]).limits(json!({ "pids": 102 }));
+    let instance = super::instance();
+    let request = || Request::program("uses_pids", &["threads", "100"]).limits(roomy(json!({ "pids": 102 })));
     for answer in at_once(&instance, [request(), request()]) {
         well(&answer);
     }
@@ -56,7 +57,7 @@ fn processes_are_not_counted_by_user() {
 #[test]
 fn one_call_s_wait_for_its_share_is_not_the_other_s() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let burn = |cpu_millis: u64| {
         Request::program("burns", &["150"]).limits(json!({ "cpu_millis": cpu_millis, "wall_ms": 60_000 }))
     };
@@ -70,8 +71,8 @@ fn one_call_s_wait_for_its_share_is_not_the_other_s() {
 #[test]
 fn figures_begin_anew_with_every_call() {
     needs!(Need::Root);
-    let instance = Instance::start();
-    let limits = json!({ "memory_bytes": 48 * MIB, "pids": 32, "cpu_millis": 500 });
+    let instance = super::instance();
+    let limits = roomy(json!({ "memory_bytes": 48 * MIB, "pids": 32, "cpu_millis": 500 }));
     let small = || instance.call(&Request::exec(&["true"]).limits(limits.clone()));
     let before = small();
     let much = "/programs/memory_hog child 0; /programs/uses_pids forks 60 > /dev/null; /programs/burns 300; exit 0";
@@ -97,7 +98,7 @@ fn figures_begin_anew_with_every_call() {
 #[test]
 fn swap_is_within_the_limit_of_memory_or_the_report_says_that_nobody_counts_it() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let answer = instance.call(&Request::exec(&["true"]).limits(json!({ "memory_bytes": 64 * MIB })));
     let facts = observed(&answer, "cgroup.memory");
     let read = |name: &str| facts.get(name).cloned();

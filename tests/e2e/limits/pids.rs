@@ -4,7 +4,7 @@ use serde_json::json;
 use toolcell_tests::{Instance, Need, Request, needs};
 use toolcell_types::{Answer, Verdict};
 
-use super::{hit, printed, well};
+use super::{hit, printed, roomy, well};
 
 const EAGAIN: u64 = 11;
 const KINDS: [&str; 4] = ["forks", "threads", "zombies", "daemons"];
@@ -12,7 +12,8 @@ const KINDS: [&str; 4] = ["forks", "threads", "zombies", "daemons"];
 const OWN: u64 = 2;
 
 fn make(instance: &Instance, kind: &str, count: u64, pids: u64) -> Answer {
-    instance.call(&Request::program("uses_pids", &[kind, &count.to_string()]).limits(json!({ "pids": pids })))
+    let limits = roomy(json!({ "pids": pids }));
+    instance.call(&Request::program("uses_pids", &[kind, &count.to_string()]).limits(limits))
 }
 
 /// Where the kernel has a peak (Linux 6.11 on).
@@ -25,7 +26,7 @@ fn peak_is(answer: &Answer, pids: u64) {
 #[test]
 fn every_kind_of_process_counts_and_one_too_many_is_refused() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     for kind in KINDS {
         // A grandchild is made by one that has to be there meanwhile, so that one place stays free.
         let most = if kind == "daemons" { 13 } else { 14 };
@@ -45,7 +46,7 @@ fn every_kind_of_process_counts_and_one_too_many_is_refused() {
 #[test]
 fn two_is_the_least_and_leaves_room_for_the_main_process_alone() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     well(&make(&instance, "forks", 0, OWN));
     for kind in KINDS {
         let refused = make(&instance, kind, 1, OWN);
@@ -56,12 +57,12 @@ fn two_is_the_least_and_leaves_room_for_the_main_process_alone() {
 #[test]
 fn a_refused_process_that_the_program_does_without_is_counted_and_no_cause() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let line = "(/programs/uses_pids forks 40 > /dev/null); exit 0";
     let request = |pids: u64| {
         Request::shell(line)
             .mount(&toolcell_tests::programs_dir().to_string_lossy(), toolcell_tests::PROGRAMS_INSIDE)
-            .limits(json!({ "pids": pids }))
+            .limits(roomy(json!({ "pids": pids })))
     };
     let refused = instance.call(&request(16));
     assert_eq!(refused.verdict, Verdict::Exited { exit_code: 0 }, "{refused:?}");

@@ -1,7 +1,7 @@
 //! The processor's share: what the kernel guarantees of it, and that waiting for it is reported.
 
 use serde_json::json;
-use toolcell_tests::{Instance, Need, Request, needs};
+use toolcell_tests::{Need, Request, needs};
 use toolcell_types::Verdict;
 
 use super::{hits, used_us, well};
@@ -23,7 +23,7 @@ pub(super) fn most_us(cpu_millis: u64, wall_us: u64) -> u64 {
 #[test]
 fn a_share_bounds_what_the_tree_uses_and_a_larger_one_does_not() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     for processes in ["1", "3"] {
         let request = Request::program("burns", &["400", processes]);
         let burnt_us = 400_000 * processes.parse::<u64>().unwrap();
@@ -41,7 +41,7 @@ fn a_share_bounds_what_the_tree_uses_and_a_larger_one_does_not() {
 #[test]
 fn waiting_for_the_share_is_reported_and_none_where_it_is_never_used_up() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let burn = |cpu_millis: u64| {
         let limits = json!({ "cpu_millis": cpu_millis, "wall_ms": 120_000, "cpu_ms": 60_000 });
         let answer = instance.call(&Request::program("burns", &["200"]).limits(limits));
@@ -57,7 +57,7 @@ fn waiting_for_the_share_is_reported_and_none_where_it_is_never_used_up() {
 #[test]
 fn a_tree_that_waits_for_its_share_still_ends_at_either_clock() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let spin = |wall_ms: u64, cpu_ms: u64| {
         let limits = json!({ "cpu_millis": 100, "wall_ms": wall_ms, "cpu_ms": cpu_ms });
         instance.call(&Request::program("spins", &["4"]).limits(limits))

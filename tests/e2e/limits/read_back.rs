@@ -72,7 +72,7 @@ fn a_share_that_a_group_above_does_not_have_is_refused_or_is_the_smaller_of_both
 #[test]
 fn what_the_report_says_is_what_the_kernel_has_rounded_to_pages() {
     needs!(Need::Root);
-    let instance = Instance::start();
+    let instance = super::instance();
     let answer = instance.call(&Request::exec(&["true"]).limits(json!({ "memory_bytes": 10_000_001 })));
     well(&answer);
     let facts = observed(&answer, "cgroup.memory");
