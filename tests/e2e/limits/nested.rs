@@ -87,6 +87,24 @@ fn processes_and_memory_in_either_order() {
 }
 
 #[test]
+fn a_program_s_own_limit_of_processes_below_the_call_s_is_not_the_call_s() {
+    needs!(Need::Root);
+    let instance = super::instance();
+    let make = |own: &str| {
+        let line = format!("{own} exec /programs/uses_pids forks 40");
+        let request = Request::shell(&line)
+            .mount(&toolcell_tests::programs_dir().to_string_lossy(), toolcell_tests::PROGRAMS_INSIDE)
+            .limits(roomy(json!({ "pids": 32 })));
+        instance.call(&request)
+    };
+    // RLIMIT_NPROC of dash and busybox: the main process and three more.
+    let own = make("ulimit -p 4;");
+    ends_by(&own, "exited", &[]);
+    assert_eq!((printed(&own, "made"), own.usage.forks_refused), (3, Some(0)), "{own:?}");
+    ends_by(&make(""), "pids_limit", &["pids"]);
+}
+
+#[test]
 fn output_and_wall_in_either_order() {
     needs!(Need::Root);
     let instance = super::instance();
