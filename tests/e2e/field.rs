@@ -120,7 +120,7 @@ fn a_frozen_cell_ends_at_the_wall_limit_and_on_cancel() {
 fn a_cancel_at_the_moment_of_the_end_harms_nobody() {
     needs!(Need::Root);
     let instance = Instance::start();
-    for _ in 0..20 {
+    for _ in 0..10 {
         let running = Running::submit(&instance, &Request::program("does_nothing", &[]));
         assert_eq!(running.cancel().status() / 100, 2);
         let answer = running.answer();

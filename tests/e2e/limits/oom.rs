@@ -71,7 +71,7 @@ fn a_program_that_memory_is_too_little_to_start_is_never_said_to_have_failed_by_
     let words: Vec<String> =
         std::iter::once("/bin/true".to_owned()).chain((0..6).map(|_| "a".repeat(120_000))).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let small = (8..=32).step_by(2).map(|eighths| eighths * MIB / 8).chain([8 * MIB]);
+    let small = (8..=32).step_by(4).map(|eighths| eighths * MIB / 8).chain([8 * MIB]);
     let calls = [MIB, 2 * MIB, 8 * MIB].map(|bytes| (Request::exec(&["true"]), bytes));
     let calls = calls.into_iter().chain(small.map(|bytes| (Request::exec(&words), bytes)));
     let (mut causes, mut wrong) = (Vec::new(), Vec::new());

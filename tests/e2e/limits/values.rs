@@ -14,11 +14,11 @@ const WRONG: [(&str, &str); 17] = [
     ("1.5", "the number 1.5"),
     ("1e-3", "the number 0.001"),
     ("9007199254740991", "the number 9007199254740991"),
-    // Beyond 2^53 whole numbers get lost: no JSON of ours, and said by its place in the text.
-    ("9007199254740992", "9007199254740991"),
-    ("18446744073709551615", "9007199254740991"),
-    ("18446744073709551616", "9007199254740991"),
-    ("-0", "-0"),
+    // Beyond 2^53 whole numbers get lost: no JSON of ours.
+    ("9007199254740992", "9007199254740992"),
+    ("18446744073709551615", "18446744073709551615"),
+    ("18446744073709551616", "1.8446744073709552e19"),
+    ("-0", "is -0"),
     ("\"10\"", "a text"),
     ("\"10MB\"", "a text"),
     ("\" 5\"", "a text"),
@@ -49,9 +49,9 @@ fn every_wrong_value_of_every_limit_is_refused_over_the_api() {
             let problem = ask(member, value).problem(ErrorCode::InvalidRequest);
             let said = &problem.detail;
             assert!(said.contains(repeated), "{name} {value}: {said}");
-            let is_json = !repeated.starts_with(['9', '-']);
-            let expected = if is_json { "whole number" } else { "the number before line 1 column" };
-            assert!(said.contains(expected) && (said.contains(name) || !is_json), "{name} {value}: {said}");
+            let is_json = repeated.starts_with(['t', 'a', 'n']);
+            let expected = if is_json { "a whole number" } else { "line 1 column" };
+            assert!(said.contains(name) && said.contains(expected), "{name} {value}: {said}");
             assert!(!problem.remedy.is_empty(), "{name} {value}");
         }
     }
