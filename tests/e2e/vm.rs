@@ -21,7 +21,7 @@ const CORE: [&str; 12] = [
 ];
 /// Of these, what takes long by its nature and asks nothing of the kernel that another does not; and ordinary users, whom
 /// the machine has no programs to make.
-const LEFT_OUT: [&str; 7] = [
+const LEFT_OUT: [&str; 9] = [
     "kills_at_any_moment",
     "thirty_calls",
     "hundred_megabytes",
@@ -29,6 +29,8 @@ const LEFT_OUT: [&str; 7] = [
     "rootless::",
     "limits::values::",
     "long_silence",
+    "asks_for_ever",
+    "cancel_at_the_moment",
 ];
 /// Software emulation is some ten times slower than the machine itself: three minutes on two idle processors, and much
 /// more where others work too.
