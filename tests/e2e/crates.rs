@@ -141,6 +141,26 @@ fn unsafe_stands_in_sys_alone() {
     assert!(in_sys > 0, "the control: the search finds it where it is");
 }
 
+/// A clock that an administrator can set is for time stamps. Durations and limits come from others.
+#[test]
+fn the_time_of_day_is_read_in_one_place() {
+    const NAMES: [&str; 8] =
+        ["Realtime", "RealtimeAlarm", "SystemTime", "now_utc", "now_local", "gettimeofday", "CLOCK_REALTIME", "Utc"];
+    let mut found = Vec::new();
+    for path in sources() {
+        if path.starts_with(workspace_root().join("tests")) {
+            continue;
+        }
+        for line in code_lines(&path) {
+            if line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| NAMES.contains(&word)) {
+                found.push((path.clone(), line));
+            }
+        }
+    }
+    let [(path, line)] = found.as_slice() else { panic!("one place: {found:#?}") };
+    assert!(path.ends_with("runner/daemon/src/clock.rs") && line.contains("ClockId::Realtime"), "{line}");
+}
+
 #[test]
 fn every_crate_takes_the_workspace_s_lints() {
     let metadata = metadata();

@@ -177,6 +177,15 @@ impl Cgroup {
         }
     }
 
+    /// Whether this kernel counts swap, so that it can be limited.
+    pub(crate) fn counts_swap(&self) -> bool {
+        match self {
+            Self::V1(group) => group.counts_swap(),
+            Self::V2(group) => group.counts_swap(),
+            Self::Absent => false,
+        }
+    }
+
     /// Processor quota as the kernel has it.
     pub(crate) fn cpu_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         match self {

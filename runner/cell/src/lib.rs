@@ -33,5 +33,5 @@ pub use cgroup::{CgroupError, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use ids::CellIds;
-pub use launcher::run;
+pub use launcher::{find_landlock, run};
 pub use link::LinkError;

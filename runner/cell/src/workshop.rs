@@ -6,8 +6,8 @@ use nix::sched::CloneFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use toolcell_sys::{Child, ForkError};
-use toolcell_types::CellId;
 use toolcell_types::plan::{ImageEntry, LaunchFault, MOUNTS_MAX, PATHS_MAX_BYTES, Prepare};
+use toolcell_types::{CellId, ControlId};
 
 use crate::cgroup::{Cgroup, CgroupError, Instance};
 use crate::devtree::DevTree;
@@ -295,7 +295,32 @@ fn open_image<'p>(entries: &[ImageEntry<'p>], paths: &HostPaths) -> Result<Vec<R
 }
 
 fn group_fault(error: &CgroupError) -> LaunchFault {
-    LaunchFault::Stage { stage: "cgroups".to_owned(), errno: error.errno(), detail: describe(error) }
+    let control = match error {
+        // Not taken, as where a group above has less. What is taken and not kept is seen when the cell is read back.
+        CgroupError::Access { action: "write", path, .. } => control_of(path),
+        CgroupError::NoControllers { .. }
+        | CgroupError::Enable { .. }
+        | CgroupError::Access { .. }
+        | CgroupError::NotANumber { .. }
+        | CgroupError::Absent => None,
+    };
+    match control {
+        Some(id) => LaunchFault::Control {
+            id,
+            detail: describe(error),
+            remedy: "ask for a limit that the kernel can keep, or see what of the machine's groups is in the way"
+                .to_owned(),
+        },
+        None => LaunchFault::Stage { stage: "cgroups".to_owned(), errno: error.errno(), detail: describe(error) },
+    }
+}
+
+/// The control that a file of a group limits.
+fn control_of(path: &std::path::Path) -> Option<ControlId> {
+    let name = path.file_name()?.to_str()?;
+    let controls =
+        [("memory.", ControlId::CgroupMemory), ("pids.", ControlId::CgroupPids), ("cpu.", ControlId::CgroupCpu)];
+    controls.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, id)| id)
 }
 
 fn stage_fault(stage: &str, host: &str, error: &HostPathError) -> LaunchFault {
@@ -306,3 +331,6 @@ fn io_fault(stage: &str, what: &str, error: &std::io::Error) -> LaunchFault {
     let errno = error.raw_os_error().unwrap_or(nix::libc::EIO);
     LaunchFault::Stage { stage: stage.to_owned(), errno, detail: format!("{what}: {error}") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use toolcell_types::{CellId, Limits};
+use toolcell_types::{CellId, Fact, Limits};
 
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
@@ -192,6 +192,11 @@ impl Group {
         write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))
     }
 
+    /// Whether there is a limit for swap.
+    pub(super) fn counts_swap(&self) -> bool {
+        self.counts_swap
+    }
+
     /// Memory limits as the kernel has them; memory and swap together where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let wanted = super::whole_pages(limits.memory_bytes);
@@ -216,7 +221,10 @@ impl Group {
     }
 
     fn back(&self, controller: Controller, name: &'static str, wanted: u64) -> Result<ReadBack, CgroupError> {
-        Ok(ReadBack { name, wanted: wanted.into(), got: number(&self.file(controller, name))?.into() })
+        let text = read(&self.file(controller, name))?;
+        let text = text.trim();
+        let got = text.parse::<u64>().map_or_else(|_no_number| Fact::from(text), Fact::from);
+        Ok(ReadBack { name, wanted: wanted.into(), got })
     }
 
     /// `tasks` files for the child to join through, opened by us: the kernel checks who opened (CVE-2021-4197).
@@ -304,38 +312,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MOUNTINFO: &[u8] = b"\
-30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
-31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
-32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
-";
-
-    #[test]
-    fn hierarchies_are_found_by_controller_not_by_name() {
-        assert_eq!(hierarchy(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
-        assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
-        assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
-        assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
-    }
-
-    #[test]
-    fn what_no_hierarchy_carries_is_named() {
-        assert_eq!(mounts(MOUNTINFO).unwrap_err(), ["pids", "freezer"]);
-    }
-
-    #[test]
-    fn membership_is_read_for_every_controller() {
-        let dirs = vec![
-            (vec![Controller::Memory], PathBuf::from("/sys/fs/cgroup/memory/toolcell/i/cell-1")),
-            (vec![Controller::Cpu, Controller::Cpuacct], PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/toolcell/i/cell-1")),
-        ];
-        let group = Group { dirs, counts_swap: true };
-        assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-11\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
-    }
-}
+mod tests;

@@ -114,6 +114,11 @@ impl Group {
         write_text(&self.file("cpu.max"), &cpu_max(limits))
     }
 
+    /// Whether there is a limit for swap.
+    pub(super) fn counts_swap(&self) -> bool {
+        self.counts_swap
+    }
+
     /// Memory limits as the kernel has them; no swap where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let mut backs = vec![self.back("memory.max", super::whole_pages(limits.memory_bytes))?];

@@ -22,6 +22,12 @@ pub(crate) enum ServeError {
         /// What it is.
         machine: &'static str,
     },
+    /// The kernel lacks what every cell needs.
+    #[error(transparent)]
+    Kernel {
+        /// What.
+        source: toolcell_cell::LauncherError,
+    },
     /// No cgroup version has the controllers for cells; no group can be had; or what an earlier start left in one cannot
     /// be removed.
     #[error("{what}")]
@@ -110,6 +116,7 @@ impl ServeError {
         match self {
             Self::Rootless { source } => source.remedy(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
+            Self::Kernel { source } => source.remedy().to_owned(),
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
             }
@@ -165,6 +172,7 @@ mod tests {
                 source: RootlessError::Map { file: "/proc/self/uid_map", wanted: "1 1 1".into(), got: String::new() },
             },
             ServeError::Machine { machine: "aarch64" },
+            ServeError::Kernel { source: toolcell_cell::LauncherError::NoLandlock },
             ServeError::Cgroups {
                 what: "cells cannot be limited here",
                 source: toolcell_cell::CgroupError::NoControllers { v1_lacks: vec!["pids"], v2_lacks: None },
