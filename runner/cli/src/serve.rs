@@ -7,6 +7,7 @@
 //! it needs. Nothing is started when a check fails, and a failed start leaves no process and no socket.
 
 mod checks;
+mod contained;
 mod error;
 mod holder;
 mod ids;
@@ -89,6 +90,10 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     listener::make_folder(&settings.runtime)?;
     checks::is_operators_own(&settings.runtime)?;
     let tenure = if is_root { Tenure::of_root(&settings)? } else { Tenure::without_root(&settings, &state)? };
+    if let Err(source) = toolcell_cell::probe() {
+        tenure.remove_lock();
+        return Err(ServeError::Cells { source });
+    }
     let held = Held { settings, state, instance, tenure, signals };
     Err(held.serve(ready))
 }
