@@ -16,6 +16,8 @@ pub enum Need {
     UnifiedCgroups,
     /// To be started as root, where ordinary users can be made and may have user namespaces.
     OrdinaryUsers,
+    /// Docker, with an engine that answers.
+    ContainerEngine,
     /// A program in PATH.
     Tool(&'static str),
     /// A file or device, like `/dev/fuse`.
@@ -25,7 +27,9 @@ pub enum Need {
 }
 
 impl Need {
-    fn is_there(self) -> bool {
+    /// Whether this machine has it.
+    #[must_use]
+    pub fn is_there(self) -> bool {
         match self {
             Self::Root => can_run_cells(|_root| true),
             Self::UnifiedCgroups => can_run_cells(CgroupRoot::is_unified),
@@ -34,6 +38,11 @@ impl Need {
                     && ["useradd", "newuidmap", "newgidmap"].into_iter().all(|name| Self::Tool(name).is_there())
                     && std::fs::read_to_string("/proc/sys/user/max_user_namespaces")
                         .is_ok_and(|text| text.trim() != "0")
+            }
+            Self::ContainerEngine => {
+                Self::Tool("docker").is_there()
+                    && crate::run(crate::command("docker").args(["version", "--format", "{{.Server.Version}}"])).code
+                        == 0
             }
             Self::Tool(name) => std::env::var_os("PATH")
                 .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file())),
