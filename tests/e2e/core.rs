@@ -25,6 +25,11 @@ pub(crate) fn line<'a>(modules: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     modules.iter().copied().chain(skips).collect()
 }
 
+/// The same for modules that ordinary users are there for.
+pub(crate) fn line_for_users<'a>(modules: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    modules.iter().copied().chain(more.iter().flat_map(|name| ["--skip", *name])).collect()
+}
+
 /// Says the counts, for the test command's summary, and fails unless everything ran and passed. Only tests that need one of
 /// `known` may be skipped there.
 pub(crate) fn check(place: &str, report: &Report, modules: &[&str], known: &[&str]) {
