@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolcell_tests::{Container, Finished, Flag, Grounds, Need, needs};
+use toolcell_tests::{Container, Finished, Flag, Grounds, Need, eventually, needs, workspace_root};
 
 use crate::core::{self, CORE};
 
@@ -43,6 +43,9 @@ fn the_core_of_the_suite_passes_as_root_in_a_container() {
 
 /// An ordinary user with nothing at all: no capability, and none to be gained.
 const ORDINARY: [&str; 6] = ["--user", "1234:1234", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];
+
+/// What such a user's calls lack there.
+const MISSING: &str = "identity.unprivileged,cgroup.memory,cgroup.cpu,cgroup.pids,cpu-clock";
 
 /// A volume that is this user's, at `state`.
 fn as_ordinary_user<'a>(grounds: &'a Grounds, flags: &[Flag], state: &str) -> Container<'a> {
@@ -151,10 +154,38 @@ fn an_ordinary_user_in_a_container_is_told_what_is_missing_and_goes_without_by_o
 
     let flags = [Flag::Seccomp, Flag::SystemPaths, Flag::State];
     let container = as_ordinary_user(&grounds, &flags, "/state").with(&at_home);
-    let missing = "identity.unprivileged,cgroup.memory,cgroup.cpu,cgroup.pids,cpu-clock";
-    is_refused(&container, 126, &["CONTROL_UNAVAILABLE", "--accept-unavailable", missing]);
-    let line = ["/suite/toolcell", "run", "--accept-unavailable", missing, "--", "/bin/busybox", "echo", "forty-two"];
+    is_refused(&container, 126, &["CONTROL_UNAVAILABLE", "--accept-unavailable", MISSING]);
+    let line = ["/suite/toolcell", "run", "--accept-unavailable", MISSING, "--", "/bin/busybox", "echo", "forty-two"];
     let finished = container.run(&line);
+    assert_eq!((finished.code, finished.text().as_str()), (0, "forty-two\n"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("24 of 29 controls enforced"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_image_of_the_dockerfile_serves_as_root_and_as_an_ordinary_user() {
+    needs!(Need::Root, Need::ContainerEngine, Need::Tool("busybox"), Need::Tool("strip"));
+    let grounds = Grounds::prepare();
+    let image = grounds.build();
+    let profile =
+        grounds.container().of(&image).with(&["--entrypoint", "cat"]).run(&["/usr/share/toolcell/seccomp.json"]);
+    let ours = std::fs::read_to_string(workspace_root().join("runner/cell/filters/container.json")).unwrap();
+    assert_eq!(profile.text(), ours, "it brings the profile that it needs");
+
+    let container = grounds.container().of(&image).flags(&Flag::ALL);
+    let started = container.start();
+    let line = ["toolcell", "run", "--", "/bin/busybox", "echo", "forty-two"];
+    let answered = eventually("the daemon to serve", || Some(started.exec(&line)).filter(|done| done.code == 0));
+    assert_eq!(answered.text(), "forty-two\n");
+    assert!(answered.stderr.contains("29 of 29 controls enforced"), "{}", answered.stderr);
+    let (code, said) = started.stop();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("serving /run/toolcell/toolcell.sock"), "{said}");
+
+    let flags = [Flag::Seccomp, Flag::SystemPaths];
+    let user = grounds.container().of(&image).flags(&flags).with(&ORDINARY);
+    let line = ["run", "--accept-unavailable", MISSING, "--", "/bin/busybox", "echo", "forty-two"];
+    // Of a volume that the image itself asks for.
+    let finished = user.run(&line);
     assert_eq!((finished.code, finished.text().as_str()), (0, "forty-two\n"), "{}", finished.stderr);
     assert!(finished.stderr.contains("24 of 29 controls enforced"), "{}", finished.stderr);
 }

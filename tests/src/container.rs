@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::carried::{self, Report};
-use crate::command::{Finished, command, run, workspace_root};
+use crate::command::{Finished, Live, command, run, workspace_root};
 use crate::host::cgroup_roots;
 use crate::place::fresh_dir;
 
@@ -76,6 +76,36 @@ impl Grounds {
         import.args(["-c", "tar -c -C \"$1\" . | docker import - \"$2\"", "sh"]).arg(root).arg(&image);
         assert_eq!(run(&mut import).expect_code(0).code, 0);
         image
+    }
+
+    /// Builds the image of the top-level `Dockerfile`, by the engine's own builder and with nothing from a registry: both
+    /// bases are of these grounds, and the program is the one under test; the value is its name.
+    ///
+    /// # Panics
+    /// If it does not build.
+    #[must_use]
+    pub fn build(&self) -> String {
+        let dir = fresh_dir();
+        let root = dir.path().join("root");
+        carried::make_root(&root);
+        carried::make_dir(&root.join("out"));
+        fs::rename(root.join("suite/toolcell"), root.join("out/toolcell")).expect("the program can be moved");
+        let arguments = [
+            format!("BUILD_BASE={}", self.import(&root, "with-program")),
+            format!("RUNTIME_BASE={}", self.image(SUITE)),
+            "PACKAGES=".to_owned(),
+        ];
+        // Each stage with a name, so that none is left without one.
+        for (tag, stage) in [("stage", &["--target", "build"][..]), ("built", &[])] {
+            let mut docker = command("docker");
+            docker
+                .env("DOCKER_BUILDKIT", "0")
+                .args(["build", "--network", "none", "--tag", &self.image(tag)])
+                .args(stage);
+            docker.args(arguments.iter().flat_map(|argument| ["--build-arg", argument])).arg(workspace_root());
+            assert_eq!(run(&mut docker).expect_code(0).code, 0);
+        }
+        self.image("built")
     }
 
     /// The name of an image of these grounds.
@@ -180,6 +210,18 @@ impl Container<'_> {
         run(&mut self.command(words))
     }
 
+    /// Starts it in the background, with its own command, under the name that these grounds have.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn start(&self) -> Started<'_> {
+        let name = &self.grounds.name;
+        let container = self.clone().with(&["--detach", "--name", name]);
+        assert_eq!(run(&mut container.command(&[])).expect_code(0).code, 0);
+        Started(name)
+    }
+
     /// Runs this test binary in it with these words on its command line.
     ///
     /// # Panics
@@ -205,6 +247,31 @@ impl Container<'_> {
         }
         let text = String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
         Report::read(text, begin.elapsed())
+    }
+}
+
+/// A container in the background. It goes with its grounds.
+#[derive(Debug)]
+pub struct Started<'a>(&'a str);
+
+impl Started<'_> {
+    /// Runs a command line in it.
+    #[must_use]
+    pub fn exec(&self, words: &[&str]) -> Finished {
+        run(command("docker").args(["exec", self.0]).args(words))
+    }
+
+    /// Ends its first process as an operator does; the value is its exit code, and what it printed.
+    ///
+    /// # Panics
+    /// If it does not end within the engine's ten seconds.
+    #[must_use]
+    pub fn stop(&self) -> (i32, String) {
+        let follow = Live::start(command("docker").args(["logs", "--follow", self.0]));
+        let wait = Live::start(command("docker").args(["wait", self.0]));
+        assert_eq!(run(command("docker").args(["stop", self.0])).expect_code(0).code, 0);
+        let code = wait.finish().text().trim().parse().expect("the engine tells the exit code");
+        (code, follow.finish().stderr)
     }
 }
 

@@ -33,7 +33,7 @@ mod wait;
 pub use carried::Report;
 pub use cell_watch::CellWatch;
 pub use command::{Finished, Live, command, run, run_with_input, toolcell, toolcell_path, workspace_root};
-pub use container::{Container, Flag, Grounds};
+pub use container::{Container, Flag, Grounds, Started};
 pub use fresh_machine::FreshMachine;
 pub use home::{Home, Setup};
 pub use host::{CgroupRoot, cgroup_roots, groups_named, kernel_version, mount_lines};
