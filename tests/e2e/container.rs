@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use toolcell_tests::{Container, Finished, Flag, Grounds, Need, eventually, needs, workspace_root};
+use toolcell_tests::{
+    Container, Finished, Flag, Grounds, Groups, Need, command, eventually, needs, open_dir, run, workspace_root,
+};
 
 use crate::core::{self, CORE};
 
@@ -188,4 +190,22 @@ fn the_image_of_the_dockerfile_serves_as_root_and_as_an_ordinary_user() {
     let finished = user.run(&line);
     assert_eq!((finished.code, finished.text().as_str()), (0, "forty-two\n"), "{}", finished.stderr);
     assert!(finished.stderr.contains("24 of 29 controls enforced"), "{}", finished.stderr);
+}
+
+#[test]
+fn root_with_remapped_ids_has_all_controls_within_the_few_ids_that_there_are() {
+    needs!(Need::Root, Need::Tool("unshare"), Need::Tool("setpriv"));
+    let (dir, program) = open_dir();
+    let groups = Groups::name();
+    let mut script = command("bash");
+    script.arg(workspace_root().join("tests/scripts/remapped.sh")).arg(&program).arg(dir.path()).arg(groups.as_str());
+    let finished = run(&mut script).expect_code(0);
+    assert!(finished.stderr.contains("29 of 29 controls enforced"), "{}", finished.stderr);
+    let lines: Vec<String> = finished.text().lines().map(str::to_owned).collect();
+    let base: u32 = lines.last().unwrap().parse().unwrap();
+    assert!((20_000..65_534).contains(&base), "the range's first id is one of those: {lines:?}");
+    let [init, tool] = [base + 16, base + 17];
+    for (line, id) in lines.iter().zip([format!("65533 {init} 1"), format!("65534 {tool} 1")]) {
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), id, "and cells have two each: {lines:?}");
+    }
 }

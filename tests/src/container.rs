@@ -14,6 +14,36 @@ use crate::command::{Finished, Live, command, run, workspace_root};
 use crate::host::cgroup_roots;
 use crate::place::fresh_dir;
 
+/// Groups of the machine's, one per hierarchy, that go with it.
+#[derive(Debug)]
+pub struct Groups(String);
+
+impl Groups {
+    /// A name that nobody has; who gets it makes them.
+    #[must_use]
+    pub fn name() -> Self {
+        Self(fresh_name())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        let stays: Vec<PathBuf> = groups(&self.0).into_iter().filter(|group| !is_removed(group)).collect();
+        assert!(std::thread::panicking() || stays.is_empty(), "left: {stays:#?}");
+    }
+}
+
+fn fresh_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Begins every name.
 const PREFIX: &str = "toolcell-tests-";
 /// What version 1 has in trees of their own.
@@ -52,10 +82,8 @@ impl Grounds {
     /// If the engine refuses.
     #[must_use]
     pub fn prepare() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
         sweep();
-        let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let grounds = Self { name };
+        let grounds = Self { name: fresh_name() };
         let dir = fresh_dir();
         let root = dir.path().join("root");
         carried::make_root(&root);

@@ -17,6 +17,9 @@ const FIRST_CELL_ID: u32 = 16;
 /// More than the launcher takes at once; a range of root's holds them.
 const CELLS: u32 = 2048;
 
+/// Ids that a range of root's needs at least.
+pub(super) const IDS_USED: u32 = FIRST_CELL_ID + 2 * CELLS;
+
 /// The ids of an instance, as long as it lives.
 #[derive(Debug)]
 pub(super) struct Tenure {
