@@ -102,7 +102,7 @@ fn a_plain_container_is_told_every_flag_and_each_one_left_out_by_name() {
     let paths = "--security-opt systempaths=unconfined";
     let (seccomp, groups, state) = (
         "--security-opt seccomp=toolcell-seccomp.json",
-        "/toolcell:/sys/fs/cgroup",
+        "/toolcell-container:/sys/fs/cgroup",
         "-v toolcell-state:/var/lib/toolcell",
     );
     is_told(&grounds.container(), &["root has no CAP_SYS_ADMIN here", seccomp, paths, groups, state]);

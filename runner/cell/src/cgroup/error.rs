@@ -98,13 +98,13 @@ impl CgroupError {
             Self::Access { source, .. } if source.raw_os_error() == Some(nix::libc::EROFS) => {
                 if crate::container::has_version_1() {
                     "it is mounted read-only, as containers have it: make a group per controller on the host, as its root \
-                     (mkdir /sys/fs/cgroup/memory/toolcell), and start the container with it in the place of its own: \
-                     -v /sys/fs/cgroup/memory/toolcell:/sys/fs/cgroup/memory, and the same for cpu, cpuacct, pids and \
+                     (mkdir /sys/fs/cgroup/memory/toolcell-container), and start the container with it in the place of its own: \
+                     -v /sys/fs/cgroup/memory/toolcell-container:/sys/fs/cgroup/memory, and the same for cpu, cpuacct, pids and \
                      freezer"
                 } else {
                     "it is mounted read-only, as containers have it: make a group on the host, as its root (mkdir \
-                     /sys/fs/cgroup/toolcell), and start the container with it in the place of its own: --cgroupns host \
-                     -v /sys/fs/cgroup/toolcell:/sys/fs/cgroup"
+                     /sys/fs/cgroup/toolcell-container), and start the container with it in the place of its own: --cgroupns host \
+                     -v /sys/fs/cgroup/toolcell-container:/sys/fs/cgroup"
                 }
             }
             Self::Access { .. } | Self::Mismatch { .. } | Self::NotANumber { .. } | Self::Absent => {
