@@ -106,6 +106,14 @@ fn a_plain_container_is_told_every_flag_and_each_one_left_out_by_name() {
         "-v toolcell-state:/var/lib/toolcell",
     );
     is_told(&grounds.container(), &["root has no CAP_SYS_ADMIN here", seccomp, paths, groups, state]);
+    let hint = call(&grounds.container()).stderr;
+    let hint = hint.lines().find(|line| line.starts_with("hint: ")).unwrap();
+    let dockerfile = std::fs::read_to_string(workspace_root().join("Dockerfile")).unwrap();
+    let values: Vec<&str> = hint.split(' ').skip(1).filter(|word| word.contains(['=', '/'])).collect();
+    assert!(values.len() >= 4, "{hint}");
+    for value in values {
+        assert!(dockerfile.contains(value), "the Dockerfile says the same as the program: {value}");
+    }
     let without = |left_out: Flag| {
         let flags: Vec<Flag> = Flag::ALL.into_iter().filter(|flag| *flag != left_out).collect();
         grounds.container().flags(&flags)
