@@ -56,6 +56,17 @@ pub fn settle_groups(parent: Option<&str>, instance: &str) -> Result<String, Cgr
     Ok(parent)
 }
 
+/// Whether a user who is not root was given groups here: the top of what is mounted of each hierarchy, or on version 2 the
+/// group that this process is in. Changes nothing. Where nothing was given there are no groups, which is no fault.
+#[must_use]
+pub fn are_groups_given() -> bool {
+    match Hierarchies::find() {
+        Ok(Hierarchies::V1(tops)) => tops.iter().all(|(_, top)| top.is_writable()),
+        Ok(Hierarchies::V2(mount)) => v2::is_own_group_given(&mount),
+        Err(_) => false,
+    }
+}
+
 /// Where the controllers are.
 #[derive(Debug)]
 enum Hierarchies {

@@ -30,7 +30,7 @@ mod stages;
 mod verdict;
 mod workshop;
 
-pub use cgroup::{CgroupError, find_groups, settle_groups};
+pub use cgroup::{CgroupError, are_groups_given, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use ids::CellIds;

@@ -72,6 +72,11 @@ pub(super) struct Dir {
 }
 
 impl Dir {
+    /// Whether groups may be made in it by who this process is.
+    pub(super) fn is_writable(&self) -> bool {
+        rustix::fs::access(&self.path, rustix::fs::Access::WRITE_OK).is_ok()
+    }
+
     fn below(&self, relative: &str) -> Self {
         let shown = format!("{}/{}", self.shown.trim_end_matches('/'), relative.trim_matches('/'));
         Self { path: self.path.join(relative.trim_start_matches('/')), shown }
