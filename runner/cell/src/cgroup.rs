@@ -22,7 +22,7 @@ use toolcell_types::{CellId, Limits};
 
 pub(crate) use self::counters::{Counters, CpuTime, ReadBack, Witnesses};
 pub use self::error::CgroupError;
-use self::files::{mismatch, read};
+use self::files::read;
 use crate::mountinfo::{self, Mount};
 
 /// Group of all instances at the top of each hierarchy, where neither the operator nor our own group says another.
@@ -137,7 +137,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the groups of one cell and sets its limits, each read back.
+    /// Makes the groups of one cell and sets its limits. What the kernel made of them is read back once the cell's
+    /// processes are in it.
     pub(crate) fn create(&self, cell: CellId, limits: &Limits) -> Result<Cgroup, CgroupError> {
         match self {
             Self::V1(instance) => instance.create(cell, limits).map(Cgroup::V1),
@@ -303,13 +304,6 @@ fn cpu_quota_us(limits: &Limits) -> u64 {
 fn whole_pages(bytes: u64) -> u64 {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
     bytes / page * page
-}
-
-fn all_agree(backs: Vec<ReadBack>) -> Result<(), CgroupError> {
-    match backs.into_iter().find(|back| back.got != back.wanted) {
-        Some(back) => mismatch(Path::new(back.name), &counters::text(&back.wanted), &counters::text(&back.got)),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod error;
 mod hostpaths;
 mod idmap;
 mod ids;
+mod kernel_file;
 mod launcher;
 mod link;
 mod live;

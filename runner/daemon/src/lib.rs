@@ -36,6 +36,7 @@ mod serve;
 mod shares;
 mod signer;
 mod starting;
+mod timing;
 mod verdict;
 
 pub use config::{DaemonConfig, LogFormat, UnavailableControl};

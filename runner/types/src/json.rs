@@ -10,9 +10,12 @@
 //! written: `1.0` and `1e0` are read as `1`. A number with a fraction is the nearest double (a literal too small for
 //! one is 0). Does not: hash, normalise Unicode (RFC 8785 leaves text as it is), or know any schema.
 
+mod plain;
+
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use self::plain::is_plain;
 use crate::BODY_MAX_BYTES;
 
 /// Most levels of arrays and objects inside one another; `[]` is one level.

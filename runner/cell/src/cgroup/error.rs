@@ -42,16 +42,6 @@ pub enum CgroupError {
         #[source]
         source: io::Error,
     },
-    /// A limit reads back as something else than was written.
-    #[error("{path} reads back as {got}, expected {wanted}")]
-    Mismatch {
-        /// Which file.
-        path: PathBuf,
-        /// What was written.
-        wanted: String,
-        /// What is there.
-        got: String,
-    },
     /// A counter is no number.
     #[error("{path} holds {got:?}, expected a number")]
     NotANumber {
@@ -107,7 +97,7 @@ impl CgroupError {
                      -v /sys/fs/cgroup/toolcell-container:/sys/fs/cgroup"
                 }
             }
-            Self::Access { .. } | Self::Mismatch { .. } | Self::NotANumber { .. } | Self::Absent => {
+            Self::Access { .. } | Self::NotANumber { .. } | Self::Absent => {
                 "start as root with the cgroup controllers memory, cpu and pids writable; on version 1 cpuacct and \
                  freezer as well"
             }
@@ -121,7 +111,7 @@ impl CgroupError {
                 source.raw_os_error().unwrap_or(nix::libc::EIO)
             }
             Self::NoControllers { .. } | Self::Absent => nix::libc::ENODEV,
-            Self::Mismatch { .. } | Self::NotANumber { .. } => nix::libc::EPROTO,
+            Self::NotANumber { .. } => nix::libc::EPROTO,
         }
     }
 }

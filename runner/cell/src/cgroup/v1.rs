@@ -11,11 +11,14 @@ use toolcell_types::{CellId, Limits};
 
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
-    access, again_while_it_vanishes, keyed, kill_member, members_of, mismatch, number, read, remove_dir,
-    remove_unless_used, write, write_text,
+    access, again_while_it_vanishes, keyed, kill_member, members_of, number, read, remove_dir, remove_unless_used,
+    write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
 use crate::mountinfo::Mount;
+
+/// The limit of memory and swap together.
+const MEMORY_AND_SWAP: &str = "memory.memsw.limit_in_bytes";
 
 /// A controller that a cell needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +91,8 @@ impl Dir {
 pub(crate) struct Instance {
     /// Group of the instance per hierarchy; controllers that share a hierarchy share a group.
     roots: Vec<(Vec<Controller>, Dir)>,
+    /// Whether the kernel counts memory and swap together (CONFIG_MEMCG_SWAP, `swapaccount=`).
+    counts_swap: bool,
 }
 
 impl Instance {
@@ -105,7 +110,9 @@ impl Instance {
         for (_, Dir { path, .. }) in &roots {
             again_while_it_vanishes(|| fs::create_dir_all(path).map_err(access("make", path)))?;
         }
-        let opened = Self { roots };
+        let memory = roots.iter().find(|(controllers, _)| controllers.contains(&Controller::Memory));
+        let counts_swap = memory.is_some_and(|(_, root)| root.path.join(MEMORY_AND_SWAP).exists());
+        let opened = Self { roots, counts_swap };
         opened.sweep()?;
         Ok(opened)
     }
@@ -134,16 +141,14 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the groups of one cell and sets its limits, each read back.
+    /// Makes the groups of one cell and sets its limits. A group that was there already is an error.
     pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
-        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()) };
+        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()), counts_swap: self.counts_swap };
         let built = self.roots.iter().try_for_each(|(controllers, root)| {
             let dir = root.below(&format!("cell-{cell}"));
             fs::create_dir(&dir.path).map_err(access("make", &dir.path))?;
-            made.dirs.push((controllers.clone(), dir.clone()));
-            let file = dir.path.join("cgroup.procs");
-            let members = read(&file)?;
-            if members.trim().is_empty() { Ok(()) } else { mismatch(&file, "no member", &members) }
+            made.dirs.push((controllers.clone(), dir));
+            Ok(())
         });
         match built.and_then(|()| made.limit(limits)) {
             Ok(()) => Ok(made),
@@ -160,7 +165,7 @@ impl Instance {
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {
     // Nobody is asked whether a process is in it: what is in it is killed.
     let dir = Dir { path: path.to_owned(), shown: String::new() };
-    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), dir)] };
+    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), dir)], counts_swap: false };
     let quota = path.join("cpu.cfs_quota_us");
     if quota.exists() {
         // A process needs its share to die.
@@ -188,6 +193,7 @@ fn sweep_group(path: &Path) -> Result<(), CgroupError> {
 #[derive(Debug)]
 pub(crate) struct Group {
     dirs: Vec<(Vec<Controller>, Dir)>,
+    counts_swap: bool,
 }
 
 impl Group {
@@ -202,22 +208,20 @@ impl Group {
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
         use Controller::{Cpu, Memory, Pids};
         write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
-        let swap = self.file(Memory, "memory.memsw.limit_in_bytes");
-        if swap.exists() {
-            write(&swap, limits.memory_bytes)?;
+        if self.counts_swap {
+            write(&self.file(Memory, MEMORY_AND_SWAP), limits.memory_bytes)?;
         }
         write(&self.file(Pids, "pids.max"), limits.pids)?;
         write(&self.file(Cpu, "cpu.cfs_period_us"), CPU_PERIOD_US)?;
-        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))?;
-        super::all_agree([self.memory_limits(limits)?, self.cpu_limits(limits)?, self.pids_limits(limits)?].concat())
+        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))
     }
 
     /// Memory limits as the kernel has them; memory and swap together where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let wanted = super::whole_pages(limits.memory_bytes);
         let mut backs = vec![self.back(Controller::Memory, "memory.limit_in_bytes", wanted)?];
-        if self.file(Controller::Memory, "memory.memsw.limit_in_bytes").exists() {
-            backs.push(self.back(Controller::Memory, "memory.memsw.limit_in_bytes", wanted)?);
+        if self.counts_swap {
+            backs.push(self.back(Controller::Memory, MEMORY_AND_SWAP, wanted)?);
         }
         Ok(backs)
     }
@@ -260,13 +264,10 @@ impl Group {
         self.dirs.iter().all(|(controllers, dir)| controllers.iter().all(|controller| is_at(*controller, dir)))
     }
 
-    /// Every process in any of the groups.
+    /// Every process in the group of processes. It is in all the others as well: the init joins them all before anything
+    /// else, and its children are born where it is.
     pub(super) fn members(&self) -> Result<BTreeSet<i32>, CgroupError> {
-        let mut members = BTreeSet::new();
-        for (_, dir) in &self.dirs {
-            members.extend(members_of(&dir.path)?);
-        }
-        Ok(members)
+        Ok(members_of(&self.file(Controller::Pids, ""))?.into_iter().collect())
     }
 
     /// How many processes the first group that is not empty has.
@@ -363,7 +364,8 @@ mod tests {
     fn group(mountinfo: &str) -> Group {
         use Controller::{Cpu, Cpuacct, Memory};
         let dir = |name| hierarchy(&lines(mountinfo), name).unwrap().below("/toolcell/").below("i").below("cell-1");
-        Group { dirs: vec![(vec![Memory], dir("memory")), (vec![Cpu, Cpuacct], dir("cpu"))] }
+        let dirs = vec![(vec![Memory], dir("memory")), (vec![Cpu, Cpuacct], dir("cpu"))];
+        Group { dirs, counts_swap: true }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
         let facts = |of: fn(&ReadBack) -> &Fact| {
             backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back).clone()))
         };
-        let agree = backs.iter().all(|back| back.got == back.wanted);
+        let agree = backs.iter().all(ReadBack::agrees);
         let observed = facts(|back| &back.got).with("member", inside).with("version", expected.group.version());
         Item::read_back(id, inside && agree, facts(|back| &back.wanted), observed)
     };
