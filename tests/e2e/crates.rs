@@ -17,8 +17,9 @@ const TABLE: &[(&str, &[&str])] = &[
     ("cell", &["types", "sys"]),
     ("signer", &["types", "sys", "receipts"]),
     ("client", &["types"]),
+    ("lab", &["types", "client", "receipts"]),
     ("daemon", &["types", "sys", "policy", "receipts", "ledger", "images"]),
-    ("cli", &["types", "sys", "policy", "receipts", "ledger", "images", "cell", "signer", "client", "daemon"]),
+    ("cli", &["types", "sys", "policy", "receipts", "ledger", "images", "cell", "signer", "client", "lab", "daemon"]),
     ("tests", &["types"]),
 ];
 

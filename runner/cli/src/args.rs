@@ -1,5 +1,6 @@
 //! What was typed: the command line as types, with the help that a newcomer reads. What it means is in `request`.
 
+mod bench;
 mod cell;
 mod docker;
 mod parts;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolcell_client::Stream;
 use toolcell_types::{CallId, ControlId};
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
 pub(crate) use docker::foreign_in;
 pub(crate) use parts::{DaemonArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs};
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Keys(KeysCommand),
     /// Check a receipt, offline
     Verify(VerifyArgs),
+    /// Measure what a call costs, beside other ways of running a program
+    Bench(BenchArgs),
     /// The part that holds the key
     #[command(hide = true)]
     Signer(SignerArgs),
@@ -92,7 +96,12 @@ impl Command {
             Self::Cancel(args) => &args.reach,
             Self::Receipts(args) => &args.reach,
             Self::Keys(KeysCommand::Show(args)) => &args.reach,
-            Self::Verify(_) | Self::Serve(_) | Self::Signer(_) | Self::Daemon(_) | Self::Launcher(_) => return None,
+            Self::Verify(_)
+            | Self::Bench(_)
+            | Self::Serve(_)
+            | Self::Signer(_)
+            | Self::Daemon(_)
+            | Self::Launcher(_) => return None,
         };
         reach.socket.clone()
     }
@@ -110,6 +119,7 @@ impl Command {
             Self::Receipts(args) => by_json(args.json),
             Self::Keys(KeysCommand::Show(args)) => by_json(args.json),
             Self::Verify(args) => by_json(args.json),
+            Self::Bench(args) => by_json(args.json),
             Self::Serve(args) => by_log(args.log_format.unwrap_or(LogFormat::Human)),
             Self::Signer(args) => by_log(args.log_format),
             Self::Daemon(args) => by_log(args.log_format),
