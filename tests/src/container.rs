@@ -9,13 +9,16 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::carried::{self, Report};
-use crate::command::{Finished, Live, command, run, workspace_root};
+use crate::command::{Finished, command, run, workspace_root};
 use crate::groups::{PREFIX, fresh_name, groups, is_removed, make_groups, named_groups};
 use crate::host::cgroup_roots;
 use crate::place::fresh_dir;
 
 /// The tag of what the suite is carried in.
 const SUITE: &str = "suite";
+
+/// Ids that no test outside of a container has.
+const FIRST_UID: u32 = 1_230_000_000;
 
 /// What a container is given so that toolcell can work in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,10 +198,10 @@ impl Container<'_> {
         self
     }
 
-    fn command(&self, words: &[&str]) -> std::process::Command {
+    fn command(&self, kind: &[&str], words: &[&str]) -> std::process::Command {
         let mut docker = command("docker");
         let label = format!("toolcell-tests={}", self.grounds.name);
-        docker.args(["run", "--rm", "--network", "none", "--label", &label]).args(&self.flags);
+        docker.arg("run").args(kind).args(["--network", "none", "--label", &label]).args(&self.flags);
         docker.arg(&self.image).args(words);
         docker
     }
@@ -209,7 +212,7 @@ impl Container<'_> {
     /// If it takes longer than a minute.
     #[must_use]
     pub fn run(&self, words: &[&str]) -> Finished {
-        run(&mut self.command(words))
+        run(&mut self.command(&["--rm"], words))
     }
 
     /// Starts it in the background, with its own command, under the name that these grounds have.
@@ -219,8 +222,7 @@ impl Container<'_> {
     #[must_use]
     pub fn start(&self) -> Started<'_> {
         let name = &self.grounds.name;
-        let container = self.clone().with(&["--detach", "--name", name]);
-        assert_eq!(run(&mut container.command(&[])).expect_code(0).code, 0);
+        assert_eq!(run(&mut self.command(&["--detach", "--name", name], &[])).expect_code(0).code, 0);
         Started(name)
     }
 
@@ -236,7 +238,8 @@ impl Container<'_> {
         let errors = results.try_clone().expect("a descriptor can be doubled");
         let line: Vec<&str> = std::iter::once("/suite/suite.sh").chain(words.iter().copied()).collect();
         let begin = Instant::now();
-        let mut docker = self.command(&line);
+        let container = self.clone().with(&["--env", &format!("TOOLCELL_TESTS_FIRST_UID={FIRST_UID}")]);
+        let mut docker = container.command(&["--rm"], &line);
         let mut running =
             docker.stdout(Stdio::from(results)).stderr(Stdio::from(errors)).spawn().expect("docker starts");
         while running.try_wait().expect("our own child can be waited for").is_none() {
@@ -266,14 +269,14 @@ impl Started<'_> {
     /// Ends its first process as an operator does; the value is its exit code, and what it printed.
     ///
     /// # Panics
-    /// If it does not end within the engine's ten seconds.
+    /// If the engine does not say how it ended.
     #[must_use]
     pub fn stop(&self) -> (i32, String) {
-        let follow = Live::start(command("docker").args(["logs", "--follow", self.0]));
-        let wait = Live::start(command("docker").args(["wait", self.0]));
         assert_eq!(run(command("docker").args(["stop", self.0])).expect_code(0).code, 0);
-        let code = wait.finish().text().trim().parse().expect("the engine tells the exit code");
-        (code, follow.finish().stderr)
+        let inspect = ["inspect", "--format", "{{.State.ExitCode}}", self.0];
+        let code = run(command("docker").args(inspect)).expect_code(0).text();
+        let said = run(command("docker").args(["logs", self.0])).expect_code(0).stderr;
+        (code.trim().parse().expect("the engine tells the exit code"), said)
     }
 }
 
@@ -307,7 +310,10 @@ fn clean(name: &str) -> Vec<String> {
 fn clean_containers(name: &str) -> Vec<String> {
     let filter = format!("label=toolcell-tests={name}");
     let containers = run(command("docker").args(["container", "ls", "--all", "--quiet", "--filter", &filter])).text();
-    containers.lines().filter_map(|container| complaint(&["container", "rm", "--force", container])).collect()
+    containers
+        .lines()
+        .filter_map(|container| complaint(&["container", "rm", "--force", "--volumes", container]))
+        .collect()
 }
 
 fn complaint(words: &[&str]) -> Option<String> {
