@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
-use crate::command::workspace_root;
+use crate::command::{toolcell_path, workspace_root};
 
-/// First user id of the suite's ranges: away from the product's own default base.
+/// First user id of the suite's ranges: away from the product's own default base. `TOOLCELL_TESTS_FIRST_UID` names another,
+/// for a suite in a container, whose processes the machine's own sees.
 const FIRST_UID: u32 = 1_200_000_000;
 const RANGE: u32 = 65_536;
 const RANGES: u32 = 256;
@@ -28,6 +29,19 @@ pub(crate) fn fresh_dir() -> TempDir {
     let dir = tempfile::Builder::new().prefix("t").rand_bytes(6).tempdir_in(root()).expect("a fresh directory");
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o711)).expect("its mode can be set");
     dir
+}
+
+/// A fresh directory that other users can pass through, with a copy of the program that they can run.
+///
+/// # Panics
+/// If it cannot be made.
+#[must_use]
+pub fn open_dir() -> (TempDir, PathBuf) {
+    let dir = fresh_dir();
+    let program = dir.path().join("toolcell");
+    std::fs::copy(toolcell_path(), &program).expect("the program can be copied");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("its mode can be set");
+    (dir, program)
 }
 
 /// Where skips are counted.
@@ -63,7 +77,7 @@ impl UidRange {
         for n in 0..RANGES {
             let file = File::create(dir.join(n.to_string())).expect("a range's lock file opens");
             if let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                return Self { base: FIRST_UID + n * RANGE, _lock: lock };
+                return Self { base: first_uid() + n * RANGE, _lock: lock };
             }
         }
         panic!("{RANGES} user id ranges are taken: are that many tests running?");
@@ -73,6 +87,11 @@ impl UidRange {
     pub(crate) fn base(&self) -> u32 {
         self.base
     }
+}
+
+fn first_uid() -> u32 {
+    let named = std::env::var("TOOLCELL_TESTS_FIRST_UID").ok();
+    named.map_or(FIRST_UID, |id| id.parse().expect("TOOLCELL_TESTS_FIRST_UID is a user id"))
 }
 
 /// Whether an id lies in the range that starts at `base`.

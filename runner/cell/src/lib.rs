@@ -11,6 +11,7 @@
 mod cgroup;
 mod clock;
 mod config;
+pub mod container;
 mod devtree;
 mod error;
 mod hostpaths;
@@ -22,6 +23,7 @@ mod link;
 mod live;
 mod mountinfo;
 mod opener;
+mod probe;
 mod process;
 mod readback;
 mod record;
@@ -29,9 +31,10 @@ mod stages;
 mod verdict;
 mod workshop;
 
-pub use cgroup::{CgroupError, find_groups, settle_groups};
+pub use cgroup::{CgroupError, are_groups_given, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use ids::CellIds;
 pub use launcher::{find_landlock, run};
 pub use link::LinkError;
+pub use probe::{ProbeError, probe};

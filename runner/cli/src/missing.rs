@@ -3,14 +3,14 @@
 use toolcell_daemon::UnavailableControl;
 use toolcell_types::ControlId;
 
-/// What an instance lacks that an ordinary user has started, and with `no_ids` also why its cells have no ids of their own.
-pub(crate) fn without_root(no_ids: Option<&str>) -> Vec<UnavailableControl> {
+/// What an instance lacks, by why its cells are in no groups, and why they have no ids of their own. Root's have both.
+pub(crate) fn of_instance(no_groups: Option<&str>, no_ids: Option<&str>) -> Vec<UnavailableControl> {
     const GROUPS: [ControlId; 4] =
         [ControlId::CgroupMemory, ControlId::CgroupCpu, ControlId::CgroupPids, ControlId::CpuClock];
-    let group = |id| UnavailableControl {
+    let group = |why: &str, id| UnavailableControl {
         id,
-        detail: "it needs a cgroup, and without root this instance has none".to_owned(),
-        remedy: "start toolcell as root".to_owned(),
+        detail: format!("it needs a cgroup, and {why}"),
+        remedy: "start toolcell as root, or give its user a cgroup".to_owned(),
     };
     let identity = no_ids.map(|why| UnavailableControl {
         id: ControlId::IdentityUnprivileged,
@@ -19,7 +19,8 @@ pub(crate) fn without_root(no_ids: Option<&str>) -> Vec<UnavailableControl> {
                  --add-subgids 100000-165535 YOUR_NAME (any range that nobody else has in /etc/subuid)"
             .to_owned(),
     });
-    GROUPS.into_iter().map(group).chain(identity).collect()
+    let groups = no_groups.into_iter().flat_map(|why| GROUPS.map(|id| group(why, id)));
+    groups.chain(identity).collect()
 }
 
 #[cfg(test)]
@@ -27,9 +28,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_root_the_groups_are_missing_and_without_a_range_the_identity_too() {
-        let ids = |no_ids| without_root(no_ids).into_iter().map(|one| one.id.as_str()).collect::<Vec<_>>();
-        assert_eq!(ids(None), ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"]);
-        assert_eq!(ids(Some("no range")).last(), Some(&"identity.unprivileged"));
+    fn the_groups_are_missing_where_there_are_none_and_without_a_range_the_identity_too() {
+        let ids = |no_groups, no_ids| {
+            of_instance(no_groups, no_ids).into_iter().map(|one| one.id.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(Some("no root"), None), ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"]);
+        assert_eq!(ids(Some("no root"), Some("no range")).last(), Some(&"identity.unprivileged"));
+        assert_eq!(ids(None, Some("no range")), ["identity.unprivileged"]);
+        assert!(ids(None, None).is_empty());
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
         accept_unavailable: args.accept_unavailable.clone(),
         is_rootless: args.rootless,
         // What else is missing the launcher finds out while it builds a cell, and says why.
-        unavailable: if args.rootless { missing::without_root(args.no_ids.as_deref()) } else { Vec::new() },
+        unavailable: missing::of_instance(args.no_groups.as_deref(), args.no_ids.as_deref()),
         leftovers_gone: !args.leftovers_unseen,
         socket_path: args.socket.clone(),
         log_format: match args.log_format {

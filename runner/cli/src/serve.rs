@@ -7,6 +7,7 @@
 //! it needs. Nothing is started when a check fails, and a failed start leaves no process and no socket.
 
 mod checks;
+mod contained;
 mod error;
 mod holder;
 mod ids;
@@ -89,6 +90,10 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     listener::make_folder(&settings.runtime)?;
     checks::is_operators_own(&settings.runtime)?;
     let tenure = if is_root { Tenure::of_root(&settings)? } else { Tenure::without_root(&settings, &state)? };
+    if let Err(source) = toolcell_cell::probe() {
+        tenure.remove_lock();
+        return Err(ServeError::Cells { source });
+    }
     let held = Held { settings, state, instance, tenure, signals };
     Err(held.serve(ready))
 }
@@ -134,8 +139,11 @@ impl Held {
 
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
     fn settle_and_listen(&self) -> Result<(OwnedFd, Option<String>), ServeError> {
-        let settle = || toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance);
-        let cgroup_parent = if self.tenure.is_rootless {
+        let given = self.settings.cgroup_parent.as_deref();
+        let settle = || toolcell_cell::settle_groups(given, &self.instance);
+        // An ordinary user has groups where they were given to that user, or are said to be.
+        let goes_without = self.tenure.is_rootless && given.is_none() && !toolcell_cell::are_groups_given();
+        let cgroup_parent = if goes_without {
             None
         } else {
             Some(settle().map_err(|source| ServeError::Cgroups {
@@ -163,6 +171,7 @@ impl Held {
             instance: &self.instance,
             build: call("reading /proc/self/exe", build_digest::of_self())?,
             tenure: &self.tenure,
+            has_groups: cgroup_parent.is_some(),
             listener,
             state: self.state.again()?,
             lock: self.state.signer_lock.as_fd(),

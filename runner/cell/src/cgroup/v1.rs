@@ -15,6 +15,7 @@ use super::files::{
     write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
+use crate::mountinfo::Mount;
 
 /// The limit of memory and swap together.
 const MEMORY_AND_SWAP: &str = "memory.memsw.limit_in_bytes";
@@ -44,30 +45,52 @@ impl Controller {
     }
 }
 
-/// Mount points by controller, or the controllers that no mounted hierarchy carries.
-pub(super) fn mounts(mountinfo: &[u8]) -> Result<Vec<(Controller, PathBuf)>, Vec<&'static str>> {
+/// Where each controller is mounted, or the controllers that no mounted hierarchy carries.
+pub(super) fn mounts(mounts: &[Mount]) -> Result<Vec<(Controller, Dir)>, Vec<&'static str>> {
     let (mut found, mut lacks) = (Vec::new(), Vec::new());
     for controller in Controller::ALL {
-        match hierarchy(mountinfo, controller.name()) {
-            Some(path) => found.push((controller, path)),
+        match hierarchy(mounts, controller.name()) {
+            Some(top) => found.push((controller, top)),
             None => lacks.push(controller.name()),
         }
     }
     if lacks.is_empty() { Ok(found) } else { Err(lacks) }
 }
 
-/// Mount point of the hierarchy with this controller, from mountinfo (proc(5)): the superblock options name it.
-fn hierarchy(mountinfo: &[u8], controller: &str) -> Option<PathBuf> {
-    crate::mountinfo::mounts(mountinfo)
+/// Top of what is mounted of the hierarchy with this controller (proc(5)): the superblock options name it.
+fn hierarchy(mounts: &[Mount], controller: &str) -> Option<Dir> {
+    mounts
+        .iter()
         .find(|mount| mount.fs == "cgroup" && mount.fs_options.iter().any(|option| option == controller))
-        .map(|mount| mount.point)
+        .map(|mount| Dir { path: mount.point.clone(), shown: mount.root.to_string_lossy().into_owned() })
+}
+
+/// A group in one hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dir {
+    path: PathBuf,
+    /// As /proc/PID/cgroup names it. Not the path below the mount where only a part of the hierarchy is mounted, as in
+    /// a container.
+    shown: String,
+}
+
+impl Dir {
+    /// Whether groups may be made in it by who this process is.
+    pub(super) fn is_writable(&self) -> bool {
+        rustix::fs::access(&self.path, rustix::fs::Access::WRITE_OK).is_ok()
+    }
+
+    fn below(&self, relative: &str) -> Self {
+        let shown = format!("{}/{}", self.shown.trim_end_matches('/'), relative.trim_matches('/'));
+        Self { path: self.path.join(relative.trim_start_matches('/')), shown }
+    }
 }
 
 /// The groups of one instance, below which each cell gets its own.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    /// Directory of the instance per hierarchy; controllers that share a hierarchy share a directory.
-    roots: Vec<(Vec<Controller>, PathBuf)>,
+    /// Group of the instance per hierarchy; controllers that share a hierarchy share a group.
+    roots: Vec<(Vec<Controller>, Dir)>,
     /// Whether the kernel counts memory and swap together (CONFIG_MEMCG_SWAP, `swapaccount=`).
     counts_swap: bool,
 }
@@ -75,20 +98,20 @@ pub(crate) struct Instance {
 impl Instance {
     /// Makes the instance's group in each hierarchy, and removes what an earlier life of this very instance left (its
     /// processes are killed first).
-    pub(super) fn open(mounts: &[(Controller, PathBuf)], parent: &str, instance: &str) -> Result<Self, CgroupError> {
-        let mut roots: Vec<(Vec<Controller>, PathBuf)> = Vec::new();
-        for (controller, mount) in mounts {
-            let path = mount.join(parent).join(instance);
-            match roots.iter_mut().find(|(_, known)| *known == path) {
+    pub(super) fn open(mounts: &[(Controller, Dir)], parent: &str, instance: &str) -> Result<Self, CgroupError> {
+        let mut roots: Vec<(Vec<Controller>, Dir)> = Vec::new();
+        for (controller, top) in mounts {
+            let dir = top.below(parent).below(instance);
+            match roots.iter_mut().find(|(_, known)| *known == dir) {
                 Some((controllers, _)) => controllers.push(*controller),
-                None => roots.push((vec![*controller], path)),
+                None => roots.push((vec![*controller], dir)),
             }
         }
-        for (_, root) in &roots {
-            again_while_it_vanishes(|| fs::create_dir_all(root).map_err(access("make", root)))?;
+        for (_, Dir { path, .. }) in &roots {
+            again_while_it_vanishes(|| fs::create_dir_all(path).map_err(access("make", path)))?;
         }
         let memory = roots.iter().find(|(controllers, _)| controllers.contains(&Controller::Memory));
-        let counts_swap = memory.is_some_and(|(_, root)| root.join(MEMORY_AND_SWAP).exists());
+        let counts_swap = memory.is_some_and(|(_, root)| root.path.join(MEMORY_AND_SWAP).exists());
         let opened = Self { roots, counts_swap };
         opened.sweep()?;
         Ok(opened)
@@ -96,7 +119,7 @@ impl Instance {
 
     /// Kills and removes everything below the instance's groups.
     fn sweep(&self) -> Result<(), CgroupError> {
-        for (_, root) in &self.roots {
+        for (_, Dir { path: root, .. }) in &self.roots {
             for entry in fs::read_dir(root).map_err(access("list", root))? {
                 let path = entry.map_err(access("list", root))?.path();
                 if path.is_dir() {
@@ -110,7 +133,7 @@ impl Instance {
 
     /// Removes the instance's own groups; only once no cell is left.
     pub(super) fn remove(&self) -> Result<(), CgroupError> {
-        for (_, root) in &self.roots {
+        for (_, Dir { path: root, .. }) in &self.roots {
             remove_dir(root)?;
             // The common parent goes with the last instance; others may still use it.
             root.parent().map_or(Ok(()), remove_unless_used)?;
@@ -122,8 +145,8 @@ impl Instance {
     pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
         let mut made = Group { dirs: Vec::with_capacity(self.roots.len()), counts_swap: self.counts_swap };
         let built = self.roots.iter().try_for_each(|(controllers, root)| {
-            let dir = root.join(format!("cell-{cell}"));
-            fs::create_dir(&dir).map_err(access("make", &dir))?;
+            let dir = root.below(&format!("cell-{cell}"));
+            fs::create_dir(&dir.path).map_err(access("make", &dir.path))?;
             made.dirs.push((controllers.clone(), dir));
             Ok(())
         });
@@ -140,7 +163,9 @@ impl Instance {
 }
 
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {
-    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), path.to_owned())], counts_swap: false };
+    // Nobody is asked whether a process is in it: what is in it is killed.
+    let dir = Dir { path: path.to_owned(), shown: String::new() };
+    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), dir)], counts_swap: false };
     let quota = path.join("cpu.cfs_quota_us");
     if quota.exists() {
         // A process needs its share to die.
@@ -167,7 +192,7 @@ fn sweep_group(path: &Path) -> Result<(), CgroupError> {
 /// The groups of one cell, one directory per hierarchy.
 #[derive(Debug)]
 pub(crate) struct Group {
-    dirs: Vec<(Vec<Controller>, PathBuf)>,
+    dirs: Vec<(Vec<Controller>, Dir)>,
     counts_swap: bool,
 }
 
@@ -176,9 +201,8 @@ impl Group {
         Witnesses { cpu: "cpuacct.usage", oom_kills: "memory.oom_control oom_kill", forks_refused: "pids.events max" };
 
     fn file(&self, controller: Controller, name: &str) -> PathBuf {
-        let dir =
-            self.dirs.iter().find(|(controllers, _)| controllers.contains(&controller)).map(|(_, dir)| dir.as_path());
-        dir.unwrap_or(Path::new("/nonexistent")).join(name)
+        let dir = self.dirs.iter().find(|(controllers, _)| controllers.contains(&controller));
+        dir.map(|(_, dir)| dir.path.as_path()).unwrap_or(Path::new("/nonexistent")).join(name)
     }
 
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
@@ -233,22 +257,19 @@ impl Group {
         let open = |path: PathBuf| {
             rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| access("open", &path)(errno.into()))
         };
-        self.dirs.iter().map(|(_, dir)| open(dir.join("tasks"))).collect()
+        self.dirs.iter().map(|(_, dir)| open(dir.path.join("tasks"))).collect()
     }
 
-    /// Whether /proc/PID/cgroup, read in the root namespace, names the cell's group for each controller.
+    /// Whether /proc/PID/cgroup, read in our own cgroup namespace, names the cell's group for each controller.
     pub(super) fn is_in(&self, proc_cgroup: &str) -> bool {
-        self.dirs.iter().all(|(controllers, dir)| {
-            controllers.iter().all(|controller| {
-                proc_cgroup.lines().any(|line| {
-                    let mut fields = line.splitn(3, ':').skip(1);
-                    let has = fields.next().is_some_and(|names| names.split(',').any(|name| name == controller.name()));
-                    has && fields
-                        .next()
-                        .is_some_and(|path| path.len() > 1 && dir.ends_with(path.trim_start_matches('/')))
-                })
+        let is_at = |controller: Controller, dir: &Dir| {
+            proc_cgroup.lines().any(|line| {
+                let mut fields = line.splitn(3, ':').skip(1);
+                let has = fields.next().is_some_and(|names| names.split(',').any(|name| name == controller.name()));
+                has && fields.next() == Some(&dir.shown)
             })
-        })
+        };
+        self.dirs.iter().all(|(controllers, dir)| controllers.iter().all(|controller| is_at(*controller, dir)))
     }
 
     /// Every process in the group of processes. It is in all the others as well: the init joins them all before anything
@@ -260,7 +281,7 @@ impl Group {
     /// How many processes the first group that is not empty has.
     pub(super) fn left(&self) -> Result<usize, CgroupError> {
         for (_, dir) in &self.dirs {
-            let members = members_of(dir)?.len();
+            let members = members_of(&dir.path)?.len();
             if members > 0 {
                 return Ok(members);
             }
@@ -304,7 +325,7 @@ impl Group {
     /// Removes the groups. EBUSY while the kernel still lets go of the last member: the caller tries again.
     pub(super) fn remove(&mut self) -> Result<(), CgroupError> {
         while let Some((_, dir)) = self.dirs.last() {
-            remove_dir(dir)?;
+            remove_dir(&dir.path)?;
             self.dirs.truncate(self.dirs.len().saturating_sub(1));
         }
         Ok(())

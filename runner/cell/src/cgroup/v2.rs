@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use toolcell_types::{CellId, Fact, Limits};
 
-pub(super) use self::place::{Mount, mount, settle};
+pub(super) use self::place::{Mount, is_own_group_given, mount, settle};
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
     access, again_while_it_vanishes, keyed, kill_member, members_of, number, put, read, remove_dir, remove_unless_used,

@@ -30,6 +30,13 @@ pub(super) struct Opening {
     opener: Opener,
 }
 
+impl Opening {
+    /// Who opens them.
+    pub(super) fn into_opener(self) -> Opener {
+        self.opener
+    }
+}
+
 /// A child that opened mounts and is not reaped yet.
 #[derive(Debug)]
 pub(super) struct Stuck {
@@ -161,7 +168,7 @@ impl Launcher {
         Ok(())
     }
 
-    fn bury(&mut self, opener: Opener) {
+    pub(super) fn bury(&mut self, opener: Opener) {
         let (child, uid) = opener.into_child();
         self.stuck.push(Stuck { child, uid, since_us: monotonic_us() });
     }

@@ -104,9 +104,12 @@ pub(crate) struct DaemonArgs {
     pub(crate) uid: u32,
     #[arg(long)]
     pub(crate) gid: u32,
-    /// These are our ids already, and there are no cgroups.
+    /// These are our ids already.
     #[arg(long)]
     pub(crate) rootless: bool,
+    /// Why cells are in no cgroups.
+    #[arg(long, value_name = "WHY")]
+    pub(crate) no_groups: Option<String>,
     /// Why cells have no ids of their own.
     #[arg(long, value_name = "WHY")]
     pub(crate) no_ids: Option<String>,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::{InvalidPolicy, PolicyFault};
 
+use super::contained::ContainedError;
 use super::rootless::RootlessError;
 
 /// Why `serve` ends before it serves. Nothing is left behind by then.
@@ -15,6 +16,18 @@ pub(crate) enum ServeError {
     Rootless {
         /// Why.
         source: RootlessError,
+    },
+    /// Root, as in a container, has not what it takes.
+    #[error(transparent)]
+    Contained {
+        /// Why.
+        source: ContainedError,
+    },
+    /// Something that every cell needs is refused here.
+    #[error("cells cannot be had here")]
+    Cells {
+        /// What.
+        source: toolcell_cell::ProbeError,
     },
     /// The syscall filters know one architecture.
     #[error("this version runs on x86_64 only, this machine is {machine}")]
@@ -115,6 +128,8 @@ impl ServeError {
     pub(crate) fn remedy(&self) -> String {
         match self {
             Self::Rootless { source } => source.remedy(),
+            Self::Contained { source } => source.remedy(),
+            Self::Cells { source } => source.remedy(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
             Self::Kernel { source } => source.remedy().to_owned(),
             Self::Settings { .. } => {
@@ -157,6 +172,8 @@ pub(crate) fn call<T, E: Into<io::Error>>(name: &'static str, result: Result<T, 
 
 #[cfg(test)]
 mod tests {
+    use toolcell_cell::ProbeError;
+
     use super::*;
 
     #[test]
@@ -171,6 +188,13 @@ mod tests {
             ServeError::Rootless {
                 source: RootlessError::Map { file: "/proc/self/uid_map", wanted: "1 1 1".into(), got: String::new() },
             },
+            ServeError::Contained { source: ContainedError::Namespace { source: io::Error::from_raw_os_error(1) } },
+            ServeError::Contained { source: ContainedError::Map { file: "uid_map", source: io() } },
+            ServeError::Contained { source: ContainedError::Mounts { source: io() } },
+            ServeError::Cells { source: ProbeError::Namespaces { source: io::Error::from_raw_os_error(28) } },
+            ServeError::Cells { source: ProbeError::Mounts { source: io() } },
+            ServeError::Cells { source: ProbeError::Proc { source: io() } },
+            ServeError::Cells { source: ProbeError::Landlock },
             ServeError::Machine { machine: "aarch64" },
             ServeError::Kernel { source: toolcell_cell::LauncherError::NoLandlock },
             ServeError::Cgroups {
@@ -195,6 +219,8 @@ mod tests {
             ServeError::Call { call: "socketpair", source: io() },
         ];
         let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n  {}", error.remedy())).collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        // What is missing in a container depends on the machine.
+        let text = lines.join("\n").replace(&toolcell_cell::container::all(), "[all flags]");
+        insta::assert_snapshot!(text);
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct Outfit<'a> {
     pub(super) instance: &'a str,
     pub(super) build: String,
     pub(super) tenure: &'a Tenure,
+    /// Whether cells are in control groups.
+    pub(super) has_groups: bool,
     pub(super) listener: OwnedFd,
     pub(super) state: OwnedFd,
     pub(super) lock: BorrowedFd<'a>,
@@ -139,6 +141,9 @@ impl Outfit<'_> {
         }
         if let Some(why) = &self.tenure.no_ids {
             arguments.extend(["--no-ids".to_owned(), why.clone()]);
+        }
+        if !self.has_groups {
+            arguments.extend(["--no-groups", "without root this instance has none"].map(str::to_owned));
         }
         if !self.tenure.leftovers_gone {
             arguments.push("--leftovers-unseen".to_owned());

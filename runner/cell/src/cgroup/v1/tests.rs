@@ -1,35 +1,62 @@
 use super::*;
 
-const MOUNTINFO: &[u8] = b"\
+const MOUNTINFO: &str = "\
 30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
 31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
 32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
 ";
+/// One group of each hierarchy, bound into a container with a cgroup namespace of its own.
+const BOUND: &str = "\
+127 115 0:32 /../../labs /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+128 112 0:29 /../../labs /groups/cpu rw - cgroup cgroup rw,cpu,cpuacct
+";
+
+fn lines(mountinfo: &str) -> Vec<Mount> {
+    crate::mountinfo::mounts(mountinfo.as_bytes()).collect()
+}
+
+fn path(mountinfo: &str, controller: &str) -> Option<PathBuf> {
+    hierarchy(&lines(mountinfo), controller).map(|dir| dir.path)
+}
 
 #[test]
 fn hierarchies_are_found_by_controller_not_by_name() {
-    assert_eq!(hierarchy(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
-    assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
-    assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
-    assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
+    assert_eq!(path(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
+    assert_eq!(path(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
+    assert_eq!(path(BOUND, "cpuacct"), Some(PathBuf::from("/groups/cpu")));
+    assert_eq!(path(MOUNTINFO, "pids"), None);
+    assert_eq!(path(MOUNTINFO, "cpu,cpuacct"), None);
 }
 
 #[test]
 fn what_no_hierarchy_carries_is_named() {
-    assert_eq!(mounts(MOUNTINFO).unwrap_err(), ["pids", "freezer"]);
+    assert_eq!(mounts(&lines(MOUNTINFO)).unwrap_err(), ["pids", "freezer"]);
+}
+
+fn mounted(mountinfo: &str) -> Group {
+    use Controller::{Cpu, Cpuacct, Memory};
+    let dir = |name| hierarchy(&lines(mountinfo), name).unwrap().below("/toolcell/").below("i").below("cell-1");
+    let dirs = vec![(vec![Memory], dir("memory")), (vec![Cpu, Cpuacct], dir("cpu"))];
+    Group { dirs, counts_swap: true }
 }
 
 #[test]
 fn membership_is_read_for_every_controller() {
-    let dirs = vec![
-        (vec![Controller::Memory], PathBuf::from("/sys/fs/cgroup/memory/toolcell/i/cell-1")),
-        (vec![Controller::Cpu, Controller::Cpuacct], PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/toolcell/i/cell-1")),
-    ];
-    let group = Group { dirs, counts_swap: true };
+    let group = mounted(MOUNTINFO);
     assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
     assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
     assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
     assert!(!group.is_in("4:memory:/toolcell/i/cell-11\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
+    assert!(!group.is_in("4:memory:/i/cell-1\n3:cpu,cpuacct:/i/cell-1\n"), "the whole name counts");
+}
+
+#[test]
+fn a_group_below_one_that_was_bound_into_a_container_is_named_as_the_kernel_names_it() {
+    let group = mounted(BOUND);
+    let at = |name: &str| format!("4:memory:{name}\n3:cpu,cpuacct:{name}\n");
+    assert!(group.is_in(&at("/../../labs/toolcell/i/cell-1")));
+    assert!(!group.is_in(&at("/toolcell/i/cell-1")));
+    assert_eq!(group.dirs[1].1.path, Path::new("/groups/cpu/toolcell/i/cell-1"));
 }
 
 fn limits() -> Limits {
@@ -43,7 +70,8 @@ fn group(files: &[&str]) -> (tempfile::TempDir, Group) {
         fs::write(dir.path().join(name), "").unwrap();
     }
     let counts_swap = files.contains(&MEMORY_AND_SWAP);
-    let group = Group { dirs: vec![(Controller::ALL.to_vec(), dir.path().to_owned())], counts_swap };
+    let plain = Dir { path: dir.path().to_owned(), shown: "/toolcell/i/cell-1".to_owned() };
+    let group = Group { dirs: vec![(Controller::ALL.to_vec(), plain)], counts_swap };
     (dir, group)
 }
 

@@ -27,16 +27,16 @@ pub(in super::super) struct Mount {
     root: String,
 }
 
-/// Finds it in mountinfo. The error is what the best one lacks; none if there is no such mount.
+/// Finds it among the mounts. The error is what the best one lacks; none if there is no such mount.
 pub(in super::super) fn mount(
-    mountinfo: &[u8],
+    mounts: &[crate::mountinfo::Mount],
     controllers: impl Fn(&Path) -> String,
 ) -> Result<Mount, Option<Vec<&'static str>>> {
     let mut best: Option<Vec<&'static str>> = None;
-    for found in crate::mountinfo::mounts(mountinfo).filter(|mount| mount.fs == "cgroup2") {
+    for found in mounts.iter().filter(|mount| mount.fs == "cgroup2") {
         let lacks = lacking(&controllers(&found.point));
         if lacks.is_empty() {
-            return Ok(Mount { point: found.point, root: found.root.to_string_lossy().into_owned() });
+            return Ok(Mount { point: found.point.clone(), root: found.root.to_string_lossy().into_owned() });
         }
         best = best.filter(|known| known.len() <= lacks.len()).or(Some(lacks));
     }
@@ -94,6 +94,16 @@ pub(in super::super) fn settle(mount: &Mount, given: Option<&str>, instance: &st
         sweep_tree(&dir)?;
     }
     Ok(parent)
+}
+
+/// Whether our own group may be changed by who this process is, has the controllers, and holds nobody else (cgroups(7),
+/// "Cgroups delegation: delegating a hierarchy to a less privileged user").
+pub(in super::super) fn is_own_group_given(mount: &Mount) -> bool {
+    let Ok(Some(own)) = own(mount) else { return false };
+    let dir = mount.below(&own.relative);
+    let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    let files = ["cgroup.procs", "cgroup.subtree_control"].map(|name| dir.join(name));
+    is_ours(&own) && may_write(&dir) && files.iter().all(|file| may_write(file))
 }
 
 fn choose(given: Option<&str>, own: Option<&Own>) -> String {

@@ -131,8 +131,8 @@ impl Knobs {
         }
         (
             "a filter or a security module refuses them, as containers have it by default",
-            "in a container start it with --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
-             --security-opt systempaths=unconfined; elsewhere ask who administers the machine",
+            "start a container with --security-opt seccomp=toolcell-seccomp.json --security-opt systempaths=unconfined, where \
+             the host has AppArmor also with --security-opt apparmor=unconfined; elsewhere ask who administers the machine",
         )
     }
 }
