@@ -38,6 +38,13 @@ pub fn find_groups() -> Result<(), CgroupError> {
     Hierarchies::find().map(|_found| ())
 }
 
+/// Whether the machine's memory controller is in version 1, for a message. A container sees the machine's hierarchies.
+pub(crate) fn is_of_version_1() -> bool {
+    let mountinfo = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let has_memory = |mount: &Mount| mount.fs_options.iter().any(|option| option == "memory");
+    mountinfo::mounts(&mountinfo).any(|mount| mount.fs == "cgroup" && has_memory(&mount))
+}
+
 /// Chooses the group below which this instance makes its own, and kills and removes what an earlier life of this
 /// instance left. Once it returns, nothing of that life runs any more. For who holds the instance's lock and has not
 /// started its parts yet: on version 2 this process may be moved into another group, where its children begin.

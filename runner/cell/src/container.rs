@@ -1,8 +1,6 @@
 //! What a container has to be started with, as Docker and Podman name it. One place, so that errors, `doctor` and the
 //! documentation say the same. None of it is `--privileged`, and no capability is added.
 
-use crate::mountinfo::{Mount, mounts};
-
 /// Lets the calls through that cells are made with. The file lies beside the sources (`runner/cell/filters/container.json`)
 /// and in the image (`/usr/share/toolcell/seccomp.json`).
 pub const SECCOMP: &str = "--security-opt seccomp=toolcell-seccomp.json";
@@ -24,7 +22,7 @@ pub const STATE: &str = "-v toolcell-state:/var/lib/toolcell";
 /// The flag for groups on this machine.
 #[must_use]
 pub fn groups() -> &'static str {
-    if has_version_1() { GROUPS_V1 } else { GROUPS_V2 }
+    if crate::cgroup::is_of_version_1() { GROUPS_V1 } else { GROUPS_V2 }
 }
 
 /// All that root needs on this machine, for a message.
@@ -32,13 +30,6 @@ pub fn groups() -> &'static str {
 pub fn all() -> String {
     let apparmor = if has_apparmor() { format!(" {APPARMOR}") } else { String::new() };
     format!("{SECCOMP} {SYSTEM_PATHS}{apparmor} {STATE} {} (groups that root of the host has made)", groups())
-}
-
-/// Whether the machine's memory controller is in version 1. A container sees the machine's hierarchies, read-only.
-pub(crate) fn has_version_1() -> bool {
-    let mountinfo = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let has_memory = |mount: &Mount| mount.fs_options.iter().any(|option| option == "memory");
-    mounts(&mountinfo).any(|mount| mount.fs == "cgroup" && has_memory(&mount))
 }
 
 /// Whether the machine's kernel has AppArmor on.

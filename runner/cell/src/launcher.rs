@@ -91,14 +91,6 @@ impl std::fmt::Debug for Launcher {
     }
 }
 
-/// Sees whether this kernel has Landlock, without which no cell is made.
-///
-/// # Errors
-/// [`LauncherError::NoLandlock`]; its remedy says what to boot.
-pub fn find_landlock() -> Result<(), LauncherError> {
-    best_abi().map(drop).ok_or(LauncherError::NoLandlock)
-}
-
 impl Launcher {
     fn start(config: LauncherConfig) -> Result<Self, LauncherError> {
         let call = |what: &'static str| move |source: std::io::Error| LauncherError::Call { what, source };

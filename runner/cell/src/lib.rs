@@ -35,6 +35,6 @@ pub use cgroup::{CgroupError, are_groups_given, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use ids::CellIds;
-pub use launcher::{find_landlock, run};
+pub use launcher::run;
 pub use link::LinkError;
 pub use probe::{ProbeError, probe};

@@ -44,7 +44,7 @@ pub enum ProbeError {
         source: io::Error,
     },
     /// landlock_create_ruleset(2).
-    #[error("Landlock cannot be used, which landlock.fs needs")]
+    #[error("this kernel has no Landlock, or a container's filter hides it, and landlock.fs needs it")]
     Landlock,
     /// The child could not be made or did not tell.
     #[error("a process that tries what cells need did not end as it should")]

@@ -86,7 +86,7 @@ impl CgroupError {
                 _ => "start as root, with the cgroup file system writable and the group delegated to toolcell",
             },
             Self::Access { source, .. } if source.raw_os_error() == Some(nix::libc::EROFS) => {
-                if crate::container::has_version_1() {
+                if super::is_of_version_1() {
                     "it is mounted read-only, as containers have it: make a group per controller on the host, as its root \
                      (mkdir /sys/fs/cgroup/memory/toolcell-container), and start the container with it in the place of its own: \
                      -v /sys/fs/cgroup/memory/toolcell-container:/sys/fs/cgroup/memory, and the same for cpu, cpuacct, pids and \

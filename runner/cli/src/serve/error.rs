@@ -35,12 +35,6 @@ pub(crate) enum ServeError {
         /// What it is.
         machine: &'static str,
     },
-    /// The kernel lacks what every cell needs.
-    #[error(transparent)]
-    Kernel {
-        /// What.
-        source: toolcell_cell::LauncherError,
-    },
     /// No cgroup version has the controllers for cells; no group can be had; or what an earlier start left in one cannot
     /// be removed.
     #[error("{what}")]
@@ -131,7 +125,6 @@ impl ServeError {
             Self::Contained { source } => source.remedy(),
             Self::Cells { source } => source.remedy(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
-            Self::Kernel { source } => source.remedy().to_owned(),
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
             }
@@ -196,7 +189,6 @@ mod tests {
             ServeError::Cells { source: ProbeError::Proc { source: io() } },
             ServeError::Cells { source: ProbeError::Landlock },
             ServeError::Machine { machine: "aarch64" },
-            ServeError::Kernel { source: toolcell_cell::LauncherError::NoLandlock },
             ServeError::Cgroups {
                 what: "cells cannot be limited here",
                 source: toolcell_cell::CgroupError::NoControllers { v1_lacks: vec!["pids"], v2_lacks: None },
