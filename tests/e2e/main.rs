@@ -18,6 +18,8 @@ mod crates;
 #[cfg(test)]
 mod deaths;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod escapes;
 #[cfg(test)]
 mod first_call;

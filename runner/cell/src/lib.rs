@@ -25,6 +25,7 @@ mod process;
 mod readback;
 mod record;
 mod stages;
+mod survey;
 mod verdict;
 mod workshop;
 

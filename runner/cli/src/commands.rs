@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod cancel;
+pub(crate) mod doctor;
 mod ending;
 pub(crate) mod keys;
 pub(crate) mod receipts;

@@ -11,6 +11,7 @@ mod error;
 mod holder;
 mod ids;
 mod listener;
+mod place;
 mod rootless;
 mod settings;
 mod signals;
@@ -31,6 +32,7 @@ use rustix::fs::{Mode, OFlags};
 pub(crate) use self::checks::policy as check_policy;
 pub(crate) use self::error::ServeError;
 use self::error::{call, file};
+pub(crate) use self::place::Place;
 use self::rootless::RootlessError;
 pub(crate) use self::rootless::own_places;
 use self::settings::Settings;
@@ -38,7 +40,7 @@ use self::signals::Signals;
 use self::start::{Audience, Outfit, Parts, launcher_arguments};
 use self::state::State;
 use self::tenure::Tenure;
-use crate::args::{LogFormat, ServeArgs};
+use crate::args::{Groups, LogFormat, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{build_digest, logs, render};
@@ -80,6 +82,9 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
 
+    if is_root {
+        checks::groups(&settings)?;
+    }
     // Before anybody has to make way.
     settings.policy.as_deref().map(checks::policy).transpose()?;
     holder::make_way(&settings)?;
@@ -134,18 +139,19 @@ impl Held {
 
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
     fn settle_and_listen(&self) -> Result<(OwnedFd, Option<String>), ServeError> {
-        let settle = || toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance);
-        let cgroup_parent = if self.tenure.is_rootless {
-            None
-        } else {
-            Some(settle().map_err(|source| ServeError::Cgroups {
-                what: "the cgroups of this instance cannot be set up",
-                source,
-            })?)
-        };
+        let cgroup_parent = if self.tenure.is_rootless { None } else { self.settle_groups()? };
         self.state.hand_over(self.tenure.owners)?;
         let listener = listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)?;
         Ok((listener, cgroup_parent))
+    }
+
+    /// The parent of this instance's groups; none where they cannot be had and that was accepted.
+    fn settle_groups(&self) -> Result<Option<String>, ServeError> {
+        const WHAT: &str = "the cgroups of this instance cannot be set up";
+        match toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance) {
+            Ok(parent) => Ok(Some(parent)),
+            Err(source) => self.settings.go_without_groups(source, WHAT).map(|()| None),
+        }
     }
 
     fn start(
@@ -163,6 +169,7 @@ impl Held {
             instance: &self.instance,
             build: call("reading /proc/self/exe", build_digest::of_self())?,
             tenure: &self.tenure,
+            groups: if cgroup_parent.is_some() { Groups::Own } else { Groups::None },
             listener,
             state: self.state.again()?,
             lock: self.state.signer_lock.as_fd(),

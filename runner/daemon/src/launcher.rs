@@ -20,6 +20,7 @@ use rustix::net::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolcell_types::doctor::HostFacts;
 use toolcell_types::plan::{EndReport, FromLauncher, KillReason, LaunchFault, PACKET_MAX_BYTES, ToLauncher};
 use toolcell_types::{CellId, ControlReport};
 
@@ -108,6 +109,11 @@ pub(crate) enum CellEvent {
     Ended {
         /// What was seen.
         report: EndReport,
+    },
+    /// What the host is like; the only event of a look.
+    Seen {
+        /// As the launcher sees it.
+        host: Box<HostFacts>,
     },
 }
 
@@ -252,7 +258,7 @@ impl Shared {
         let mut cells = self.cells();
         let sender = match event {
             CellEvent::Armed { .. } => cells.get(&id).cloned(),
-            CellEvent::Refused { .. } | CellEvent::Ended { .. } => cells.remove(&id),
+            CellEvent::Refused { .. } | CellEvent::Ended { .. } | CellEvent::Seen { .. } => cells.remove(&id),
         };
         drop(cells);
         match sender.map(|sender| sender.try_send(event)) {
@@ -324,6 +330,7 @@ fn event(message: FromLauncher, descriptors: Vec<OwnedFd>) -> Result<(CellId, Ce
             Ok((cell, CellEvent::Refused { fault, tree_gone }))
         }
         (FromLauncher::Ended { cell, report }, (None, ..)) => Ok((cell, CellEvent::Ended { report })),
+        (FromLauncher::Seen { cell, host }, (None, ..)) => Ok((cell, CellEvent::Seen { host: Box::new(host) })),
         _other => Err(LauncherError::Protocol { rule: "an armed cell comes with two descriptors, an end with none" }),
     }
 }

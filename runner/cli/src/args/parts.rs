@@ -83,6 +83,42 @@ pub(crate) struct ServeArgs {
     pub(crate) detach: bool,
 }
 
+/// Whether cells have cgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Groups {
+    /// One each
+    Own,
+    /// None: what needs one is missing
+    None,
+}
+
+impl Groups {
+    /// The word on a command line.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::None => "none",
+        }
+    }
+}
+
+/// `doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+/// What runs in a survey's cell.
+#[derive(Debug, Args)]
+pub(crate) struct SurveyProbeArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+}
+
 /// `signer`: descriptors 3 = socket to the daemon, 4 = the folder with the key, 5 = state lock.
 #[derive(Debug, Args)]
 pub(crate) struct SignerArgs {
@@ -104,9 +140,12 @@ pub(crate) struct DaemonArgs {
     pub(crate) uid: u32,
     #[arg(long)]
     pub(crate) gid: u32,
-    /// These are our ids already, and there are no cgroups.
+    /// These are our ids already.
     #[arg(long)]
     pub(crate) rootless: bool,
+    /// Whether cells have cgroups.
+    #[arg(long)]
+    pub(crate) groups: Groups,
     /// Why cells have no ids of their own.
     #[arg(long, value_name = "WHY")]
     pub(crate) no_ids: Option<String>,

@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::state::Owner;
 use super::tenure::Tenure;
-use crate::args::LogFormat;
+use crate::args::{Groups, LogFormat};
 use crate::ready::{self, Patience, ReadyPipe, Word};
 use crate::render;
 
@@ -39,6 +39,7 @@ pub(super) struct Outfit<'a> {
     pub(super) instance: &'a str,
     pub(super) build: String,
     pub(super) tenure: &'a Tenure,
+    pub(super) groups: Groups,
     pub(super) listener: OwnedFd,
     pub(super) state: OwnedFd,
     pub(super) lock: BorrowedFd<'a>,
@@ -140,7 +141,10 @@ impl Outfit<'_> {
         if let Some(why) = &self.tenure.no_ids {
             arguments.extend(["--no-ids".to_owned(), why.clone()]);
         }
-        if !self.tenure.leftovers_gone {
+        arguments.extend(["--groups".to_owned(), self.groups.as_str().to_owned()]);
+        // Root without groups has none to have swept.
+        let is_unseen = self.groups == Groups::None && !self.tenure.is_rootless;
+        if !self.tenure.leftovers_gone || is_unseen {
             arguments.push("--leftovers-unseen".to_owned());
         }
         if let Some(seconds) = self.settings.idle_exit_s {
