@@ -12,7 +12,11 @@ mod callers;
 #[cfg(test)]
 mod command_line;
 #[cfg(test)]
+mod container;
+#[cfg(test)]
 mod controls;
+#[cfg(test)]
+mod core;
 #[cfg(test)]
 mod crates;
 #[cfg(test)]

@@ -10,16 +10,17 @@ mod verdicts;
 
 use std::collections::BTreeSet;
 
-use toolcell_tests::{Instance, OrdinaryUser, Setup};
+use toolcell_tests::{Instance, Need, OrdinaryUser, Setup};
 
 /// What no instance of an ordinary user has.
 const GROUPS: [&str; 4] = ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"];
 /// What one without subordinate ids does not have either.
 const IDENTITY: &str = "identity.unprivileged";
 
-/// Both kinds of user.
-fn both_users() -> [OrdinaryUser; 2] {
-    [OrdinaryUser::with_ids(), OrdinaryUser::without_ids()]
+/// Both kinds of user; where this is no root's, the one who runs this.
+fn both_users() -> Vec<OrdinaryUser> {
+    let with_ids = Need::Root.is_there().then(OrdinaryUser::with_ids);
+    with_ids.into_iter().chain([OrdinaryUser::without_ids()]).collect()
 }
 
 /// The controls that are missing for this user.

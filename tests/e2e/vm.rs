@@ -4,22 +4,8 @@ use std::time::Duration;
 
 use toolcell_tests::{Need, needs, run_in_virtual_machine};
 
-/// The modules that are run there. What they hold is what a cell promises, whatever the machine.
-const CORE: [&str; 9] = [
-    "controls::",
-    "deaths::",
-    "escapes::",
-    "groups::",
-    "kills::",
-    "posture::",
-    "receipts::",
-    "unified::",
-    "verdicts::",
-];
-/// Of these, what takes long by its nature and asks nothing of the kernel that another does not; and ordinary users, whom
-/// the machine has no programs to make.
-const LEFT_OUT: [&str; 5] =
-    ["kills_at_any_moment", "thirty_calls", "hundred_megabytes", "a_term_right_after", "rootless::"];
+use crate::core::{self, CORE};
+
 /// Software emulation is some ten times slower than the machine itself: three minutes on two idle processors, and much
 /// more where others work too.
 const LIMIT: Duration = Duration::from_secs(1_500);
@@ -31,24 +17,7 @@ fn the_core_of_the_suite_passes_on_a_machine_with_cgroup_version_2_alone() {
     // For who looks into one of them: TOOLCELL_TESTS_IN_VM='verdicts:: kills::a_fork'.
     let chosen = std::env::var("TOOLCELL_TESTS_IN_VM").ok();
     let words: Vec<&str> = chosen.as_deref().map_or(CORE.to_vec(), |words| words.split(' ').collect());
-    let skips = LEFT_OUT.iter().flat_map(|name| ["--skip", name]);
-    let report = run_in_virtual_machine(&words.iter().copied().chain(skips).collect::<Vec<_>>(), LIMIT);
-    let counts = format!(
-        "in the virtual machine: {} passed, {} failed, {} skipped, in {} s",
-        report.passed.len(),
-        report.failed.len(),
-        report.skipped.len(),
-        report.took.as_secs()
-    );
-    std::io::Write::write_all(&mut std::io::stderr(), format!("{counts}\n{:#?}\n", report.skipped).as_bytes()).unwrap();
-    assert!(report.is_complete, "{counts}; it did not come to its end:\n{}", report.text);
-    assert!(report.failed.is_empty(), "{counts}: {:#?}\n{}", report.failed, report.text);
+    let report = run_in_virtual_machine(&core::line(&words, &[]), LIMIT);
     // There is no Python there and no OpenSSL; nothing else may be left out.
-    let known = ["python3", "PythonVerifiers", "openssl"];
-    let unknown: Vec<&String> =
-        report.skipped.iter().filter(|skip| !known.iter().any(|need| skip.contains(need))).collect();
-    assert!(unknown.is_empty(), "{counts}: {unknown:#?}");
-    for module in words {
-        assert!(report.passed.iter().any(|name| name.starts_with(module)), "{counts}: nothing of {module}");
-    }
+    core::check("in the virtual machine", &report, &words, &["python3", "PythonVerifiers", "openssl"]);
 }

@@ -10,8 +10,10 @@
     reason = "a harness fails its test by panicking, and is no part of the product"
 )]
 
+mod carried;
 mod cell_watch;
 mod command;
+mod container;
 mod fresh_machine;
 mod home;
 mod host;
@@ -28,8 +30,10 @@ mod running;
 mod virtual_machine;
 mod wait;
 
+pub use carried::Report;
 pub use cell_watch::CellWatch;
 pub use command::{Finished, Live, command, run, run_with_input, toolcell, toolcell_path, workspace_root};
+pub use container::{Container, Flag, Grounds, Groups, Started};
 pub use fresh_machine::FreshMachine;
 pub use home::{Home, Setup};
 pub use host::{CgroupRoot, cgroup_roots, groups_named, kernel_version, mount_lines};
@@ -37,13 +41,13 @@ pub use http::{Connection, Head, Response};
 pub use instance::Instance;
 pub use need::{Need, missing};
 pub use ordinary_user::OrdinaryUser;
-pub use place::venv_python;
+pub use place::{open_dir, venv_python};
 pub use process::{Process, descriptors_of, status_field, wait_gone};
 pub use programs::{PROGRAMS_INSIDE, program_inside, program_on_host, programs_dir};
 pub use remains::Remains;
 pub use request::{Request, fresh_id};
 pub use running::Running;
-pub use virtual_machine::{Report, run_in_virtual_machine};
+pub use virtual_machine::run_in_virtual_machine;
 pub use wait::{DEADLINE, eventually, within};
 
 /// Returns from the test, counted as skipped, unless everything it needs is there. With `TOOLCELL_TESTS_MUST_RUN=1` a

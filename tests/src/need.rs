@@ -14,8 +14,12 @@ pub enum Need {
     /// The same with cgroup version 2. The test machine of the suite itself may be another: there these tests are left
     /// to the virtual machine, which runs them (see the module `vm`), and so are never a failure here.
     UnifiedCgroups,
-    /// To be started as root, where ordinary users can be made and may have user namespaces.
+    /// To be started as root, where ordinary users can be made; or as one. They may have user namespaces.
     OrdinaryUsers,
+    /// Ordinary users with subordinate ids, as only root can make them.
+    SubordinateIds,
+    /// Docker, with an engine that answers.
+    ContainerEngine,
     /// A program in PATH.
     Tool(&'static str),
     /// A file or device, like `/dev/fuse`.
@@ -25,15 +29,24 @@ pub enum Need {
 }
 
 impl Need {
-    fn is_there(self) -> bool {
+    /// Whether this machine has it.
+    #[must_use]
+    pub fn is_there(self) -> bool {
         match self {
             Self::Root => can_run_cells(|_root| true),
             Self::UnifiedCgroups => can_run_cells(CgroupRoot::is_unified),
             Self::OrdinaryUsers => {
-                nix::unistd::geteuid().is_root()
-                    && ["useradd", "newuidmap", "newgidmap"].into_iter().all(|name| Self::Tool(name).is_there())
+                let can_be_made =
+                    || ["useradd", "newuidmap", "newgidmap"].into_iter().all(|name| Self::Tool(name).is_there());
+                (!nix::unistd::geteuid().is_root() || can_be_made())
                     && std::fs::read_to_string("/proc/sys/user/max_user_namespaces")
                         .is_ok_and(|text| text.trim() != "0")
+            }
+            Self::SubordinateIds => nix::unistd::geteuid().is_root() && Self::OrdinaryUsers.is_there(),
+            Self::ContainerEngine => {
+                Self::Tool("docker").is_there()
+                    && crate::run(crate::command("docker").args(["version", "--format", "{{.Server.Version}}"])).code
+                        == 0
             }
             Self::Tool(name) => std::env::var_os("PATH")
                 .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file())),

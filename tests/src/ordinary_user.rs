@@ -1,4 +1,5 @@
-//! An ordinary user of this machine, made for one test and removed after it, with or without subordinate ids.
+//! An ordinary user of this machine, made for one test and removed after it, with or without subordinate ids. Where the
+//! suite itself runs as an ordinary user, as in a container, it is that one, who has none.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -30,6 +31,8 @@ struct Account {
     range: Option<(u32, u32)>,
     home: TempDir,
     binary: PathBuf,
+    /// Whether it is there for the test alone.
+    is_made: bool,
 }
 
 impl OrdinaryUser {
@@ -52,6 +55,10 @@ impl OrdinaryUser {
     }
 
     fn make(has_ids: bool) -> Self {
+        if !nix::unistd::geteuid().is_root() {
+            assert!(!has_ids, "only root can make users with subordinate ids");
+            return Self::present();
+        }
         let name = format!("tc{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let home = place::fresh_dir();
         let _alone = database();
@@ -71,7 +78,18 @@ impl OrdinaryUser {
         let range = ranges("/etc/subuid", &name).first().copied();
         assert_eq!(range.is_some(), has_ids, "useradd gives a range by itself (login.defs(5), SUB_UID_COUNT)");
         let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-        let account = Account { name, uid, gid, range, home, binary: readable_binary() };
+        Self::at_home(Account { name, uid, gid, range, home, binary: readable_binary(), is_made: true })
+    }
+
+    /// Whoever runs this, with a home for the test.
+    fn present() -> Self {
+        let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        let home = place::fresh_dir();
+        let binary = readable_binary();
+        Self::at_home(Account { name: uid.to_string(), uid, gid, range: None, home, binary, is_made: false })
+    }
+
+    fn at_home(account: Account) -> Self {
         let user = Self(Arc::new(account));
         user.own(user.home());
         for folder in [user.runtime(), user.state()] {
@@ -205,6 +223,9 @@ impl OrdinaryUser {
 
 impl Drop for Account {
     fn drop(&mut self) {
+        if !self.is_made {
+            return;
+        }
         let _alone = database();
         let removed = run(command("userdel").args(["--force", &self.name]));
         if !std::thread::panicking() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
-use crate::command::workspace_root;
+use crate::command::{toolcell_path, workspace_root};
 
 /// First user id of the suite's ranges: away from the product's own default base.
 const FIRST_UID: u32 = 1_200_000_000;
@@ -28,6 +28,19 @@ pub(crate) fn fresh_dir() -> TempDir {
     let dir = tempfile::Builder::new().prefix("t").rand_bytes(6).tempdir_in(root()).expect("a fresh directory");
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o711)).expect("its mode can be set");
     dir
+}
+
+/// A fresh directory that other users can pass through, with a copy of the program that they can run.
+///
+/// # Panics
+/// If it cannot be made.
+#[must_use]
+pub fn open_dir() -> (TempDir, PathBuf) {
+    let dir = fresh_dir();
+    let program = dir.path().join("toolcell");
+    std::fs::copy(toolcell_path(), &program).expect("the program can be copied");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("its mode can be set");
+    (dir, program)
 }
 
 /// Where skips are counted.

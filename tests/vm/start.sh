@@ -13,15 +13,8 @@ mount -t mqueue mqueue /dev/mqueue
 mount -t cgroup2 -o nsdelegate cgroup2 /sys/fs/cgroup
 ifconfig lo 127.0.0.1 up
 hostname machine
-cd / || exit 1
-
-export TOOLCELL_BIN=/suite/toolcell TOOLCELL_TESTS_PROGRAMS=/suite/programs TOOLCELL_TESTS_DIR=/var/tmp/toolcell-tests
 exec > /dev/ttyS0 2>&1 < /dev/null
-echo "machine: Linux $(uname -r), cgroups $(cat /sys/fs/cgroup/cgroup.controllers), LSM $(cat /sys/kernel/security/lsm 2> /dev/null)"
 # shellcheck disable=SC2046 # they are words of a command line
-/suite/e2e --test-threads "$(($(nproc) * 2))" $(cat /suite/words)
-echo "suite: $?"
-[ -e "$TOOLCELL_TESTS_DIR/skips" ] && sed 's/^/skip: /' "$TOOLCELL_TESTS_DIR/skips"
-echo "machine: off"
+/suite/suite.sh $(cat /suite/words)
 sync
 poweroff -f

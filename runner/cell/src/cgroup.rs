@@ -23,6 +23,7 @@ use toolcell_types::{CellId, Limits};
 pub(crate) use self::counters::{Counters, CpuTime, ReadBack, Witnesses};
 pub use self::error::CgroupError;
 use self::files::{mismatch, read};
+use crate::mountinfo::{self, Mount};
 
 /// Group of all instances at the top of each hierarchy, where neither the operator nor our own group says another.
 const PARENT: &str = "toolcell";
@@ -58,7 +59,7 @@ pub fn settle_groups(parent: Option<&str>, instance: &str) -> Result<String, Cgr
 /// Where the controllers are.
 #[derive(Debug)]
 enum Hierarchies {
-    V1(Vec<(v1::Controller, std::path::PathBuf)>),
+    V1(Vec<(v1::Controller, v1::Dir)>),
     V2(v2::Mount),
 }
 
@@ -66,16 +67,17 @@ impl Hierarchies {
     fn find() -> Result<Self, CgroupError> {
         let path = Path::new("/proc/self/mountinfo");
         let mountinfo = std::fs::read(path).map_err(files::access("read", path))?;
-        Self::among(&mountinfo, |top| read(&top.join("cgroup.controllers")).unwrap_or_default())
+        let mounts = mountinfo::reachable(mountinfo::mounts(&mountinfo), mountinfo::mount_at);
+        Self::among(&mounts, |top| read(&top.join("cgroup.controllers")).unwrap_or_default())
     }
 
     /// Version 1 if it carries everything, then version 2 if it does.
-    fn among(mountinfo: &[u8], controllers: impl Fn(&Path) -> String) -> Result<Self, CgroupError> {
-        let v1_lacks = match v1::mounts(mountinfo) {
+    fn among(mounts: &[Mount], controllers: impl Fn(&Path) -> String) -> Result<Self, CgroupError> {
+        let v1_lacks = match v1::mounts(mounts) {
             Ok(mounts) => return Ok(Self::V1(mounts)),
             Err(lacks) => lacks,
         };
-        v2::mount(mountinfo, controllers)
+        v2::mount(mounts, controllers)
             .map(Self::V2)
             .map_err(|v2_lacks| CgroupError::NoControllers { v1_lacks, v2_lacks })
     }
@@ -312,6 +314,10 @@ mod tests {
 33 25 0:29 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer
 ";
 
+    fn mounted(mountinfo: &str) -> Vec<Mount> {
+        mountinfo::mounts(mountinfo.as_bytes()).collect()
+    }
+
     fn all(_top: &Path) -> String {
         "cpuset cpu io memory hugetlb pids rdma misc\n".to_owned()
     }
@@ -322,18 +328,18 @@ mod tests {
 
     #[test]
     fn a_unified_machine_is_version_2() {
-        assert!(matches!(Hierarchies::among(UNIFIED.as_bytes(), all), Ok(Hierarchies::V2(_))));
+        assert!(matches!(Hierarchies::among(&mounted(UNIFIED), all), Ok(Hierarchies::V2(_))));
     }
 
     #[test]
     fn a_hybrid_machine_whose_controllers_are_in_version_1_is_version_1() {
-        assert!(matches!(Hierarchies::among(HYBRID.as_bytes(), none), Ok(Hierarchies::V1(_))));
+        assert!(matches!(Hierarchies::among(&mounted(HYBRID), none), Ok(Hierarchies::V1(_))));
     }
 
     #[test]
     fn a_machine_with_neither_is_told_what_each_lacks() {
         let told = |mountinfo: &str, controllers: fn(&Path) -> String| {
-            let error = Hierarchies::among(mountinfo.as_bytes(), controllers).unwrap_err();
+            let error = Hierarchies::among(&mounted(mountinfo), controllers).unwrap_err();
             assert!(!error.remedy().is_empty());
             error.to_string()
         };

@@ -1,8 +1,8 @@
 //! The /dev of every cell: made once, in a mount namespace of the launcher's own, cloned for each cell.
 //!
 //! Device nodes cannot be made in a user namespace, so they are made here, by root, on a small tmpfs that is then
-//! read-only. Without root the host's five nodes are bound one by one instead, each after a look at what it is. No cell
-//! can write to it or to its directories.
+//! read-only. Where the kernel lets nobody make them, as without root or in a container, the host's five nodes are bound
+//! one by one instead, each after a look at what it is. No cell can write to it or to its directories.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -39,7 +39,7 @@ impl DevTree {
     /// Moves the launcher into its own mount namespace, into which later mounts of the host still propagate, and
     /// makes the template below `runtime_dir`. Each instance has a directory of its own there: removing one that several
     /// attach to would detach the template of the others (d_invalidate in fs/dcache.c).
-    pub(crate) fn build(runtime_dir: &Path, instance: &str, nodes: Nodes) -> io::Result<Self> {
+    pub(crate) fn build(runtime_dir: &Path, instance: &str) -> io::Result<Self> {
         nix::sched::unshare(CloneFlags::CLONE_NEWNS)?;
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         let point = runtime_dir.join(format!("dev-{instance}"));
@@ -53,19 +53,10 @@ impl DevTree {
             fsconfig_set_string(context.as_fd(), name, value)?;
         }
         fsconfig_create(context.as_fd())?;
-        let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        let attr = match nodes {
-            Nodes::Made => quiet,
-            Nodes::Bound => quiet | MountAttrFlags::MOUNT_ATTR_NODEV,
-        };
+        let attr = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let root = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attr)?;
         move_mount(root.as_fd(), "", CWD, &point, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        for node in DEV_NODES {
-            match nodes {
-                Nodes::Made => make_node(root.as_fd(), node)?,
-                Nodes::Bound => bind_node(root.as_fd(), node)?,
-            }
-        }
+        let nodes = fill(root.as_fd())?;
         for (name, target) in DEV_LINKS {
             rustix::fs::symlinkat(target, root.as_fd(), name)?;
         }
@@ -97,6 +88,24 @@ impl DevTree {
         unmount(&self.point, UnmountFlags::DETACH)?;
         std::fs::remove_dir(&self.point)
     }
+}
+
+/// Makes the nodes. EPERM for the first (mknod(2): no privilege in the machine's own user namespace, or a container's rule
+/// for devices) means that they have to be bound.
+fn fill(root: BorrowedFd<'_>) -> io::Result<Nodes> {
+    for (index, node) in DEV_NODES.into_iter().enumerate() {
+        match make_node(root, node) {
+            Err(error) if index == 0 && error.raw_os_error() == Some(nix::libc::EPERM) => return bind_all(root),
+            other => other?,
+        }
+    }
+    Ok(Nodes::Made)
+}
+
+fn bind_all(root: BorrowedFd<'_>) -> io::Result<Nodes> {
+    set_mount_attributes(root, MountAttr { no_dev: true, ..MountAttr::default() }, false)?;
+    DEV_NODES.into_iter().try_for_each(|node| bind_node(root, node))?;
+    Ok(Nodes::Bound)
 }
 
 fn make_node(root: BorrowedFd<'_>, node: DevNode) -> io::Result<()> {

@@ -22,7 +22,7 @@ use self::opening::{Opening, Stuck};
 use self::source::{OPENING_PARTS, PARTS, Part, Source};
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
-use crate::devtree::{DevTree, Nodes};
+use crate::devtree::DevTree;
 use crate::error::LauncherError;
 use crate::hostpaths::{Denied, Deputy};
 use crate::link::{Link, LinkError};
@@ -98,12 +98,10 @@ impl Launcher {
         signals.thread_block().map_err(|errno| call("block signals")(errno.into()))?;
         let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|errno| call("signalfd")(errno.into()))?;
-        let nodes = if config.is_rootless { Nodes::Bound } else { Nodes::Made };
         let shop = Workshop {
             groups: Instance::open(config.cgroup_parent.as_deref(), &config.instance)
                 .map_err(|source| LauncherError::Groups { source })?,
-            dev: DevTree::build(&config.runtime_dir, &config.instance, nodes)
-                .map_err(call("make the template of /dev"))?,
+            dev: DevTree::build(&config.runtime_dir, &config.instance).map_err(call("make the template of /dev"))?,
             filters: Filters::compile().map_err(|error| LauncherError::Filters { detail: describe(&error) })?,
             landlock: best_abi().ok_or(LauncherError::NoLandlock)?,
             denied: Denied::new(&config.deny_paths).map_err(call("look at the instance's own directories"))?,

@@ -7,6 +7,7 @@
 //! it needs. Nothing is started when a check fails, and a failed start leaves no process and no socket.
 
 mod checks;
+mod contained;
 mod error;
 mod holder;
 mod ids;
@@ -56,9 +57,19 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         Err(error @ ServeError::NotReady { .. }) => Err(Failure::plain(Exit::Failed, error)),
         Err(ServeError::Asked) => Ok(Exit::Ok),
         Err(error) => {
+            tell_missing(&error);
             let remedy = error.remedy();
             Err(Failure::new(Exit::Failed, error, remedy))
         }
+    }
+}
+
+/// A line of the log, for `doctor` and other programs that read it.
+fn tell_missing(error: &ServeError) {
+    let controls: Vec<&str> = error.controls().iter().map(|id| id.as_str()).collect();
+    if !controls.is_empty() {
+        let controls = controls.join(",");
+        tracing::info!(controls, "what cannot be had here");
     }
 }
 
@@ -94,6 +105,10 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     listener::make_folder(&settings.runtime)?;
     checks::is_operators_own(&settings.runtime)?;
     let tenure = if is_root { Tenure::of_root(&settings)? } else { Tenure::without_root(&settings, &state)? };
+    if let Err(source) = toolcell_cell::probe() {
+        tenure.remove_lock();
+        return Err(ServeError::Cells { source });
+    }
     let held = Held { settings, state, instance, tenure, signals };
     Err(held.serve(ready))
 }

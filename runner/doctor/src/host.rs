@@ -41,6 +41,8 @@ fn of(root: &Path) -> HostFacts {
         settings: SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), setting(root, name)?))).collect(),
         lsm: text(root, "sys/kernel/security/lsm"),
         container: container(root),
+        is_cgroup_v1: cgroup_v1(&groups).is_some(),
+        has_apparmor: text(root, "sys/module/apparmor/parameters/enabled").as_deref() == Some("Y"),
         is_filtered: field(&status, "Seccomp:").is_some_and(|mode| mode == "2"),
         swap_bytes: text(root, "proc/meminfo").as_deref().and_then(swap_bytes),
         is_swap_counted: is_swap_counted(root, &groups),
@@ -86,22 +88,28 @@ fn container(root: &Path) -> Option<String> {
     Some(format!("container={} in the environment of process 1", String::from_utf8_lossy(mark)))
 }
 
+/// Where the first mount of this kind is (proc(5), mountinfo).
+fn mount(mountinfo: &str, is_it: fn(&str, &str) -> bool) -> Option<&str> {
+    mountinfo.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut words = right.split(' ');
+        let (kind, options) = (words.next()?, words.nth(1)?);
+        is_it(kind, options).then(|| left.split(' ').nth(4)).flatten()
+    })
+}
+
+/// Where version 1 has the memory controller.
+fn cgroup_v1(mountinfo: &str) -> Option<&str> {
+    mount(mountinfo, |kind, options| kind == "cgroup" && options.split(',').any(|option| option == "memory"))
+}
+
 /// On version 1 the file for memory and swap is there only with swap accounting; on version 2 it is in every group but
 /// the top one, of which memory.swap.max of any group tells (cgroup v2 documentation of the kernel).
 fn is_swap_counted(root: &Path, mountinfo: &str) -> Option<bool> {
-    let mount = |of: fn(&str, &str) -> bool| {
-        mountinfo.lines().find_map(|line| {
-            let (left, right) = line.split_once(" - ")?;
-            let mut kind = right.split(' ');
-            let (kind, options) = (kind.next()?, kind.nth(1)?);
-            of(kind, options).then(|| left.split(' ').nth(4)).flatten()
-        })
-    };
-    let v1 = mount(|kind, options| kind == "cgroup" && options.split(',').any(|option| option == "memory"));
-    if let Some(point) = v1 {
+    if let Some(point) = cgroup_v1(mountinfo) {
         return Some(root.join(point.trim_start_matches('/')).join("memory.memsw.limit_in_bytes").exists());
     }
-    let point = root.join(mount(|kind, _| kind == "cgroup2")?.trim_start_matches('/'));
+    let point = root.join(mount(mountinfo, |kind, _| kind == "cgroup2")?.trim_start_matches('/'));
     let has = |dir: &Path, name: &str| dir.join(name).exists();
     if has(&point, "memory.max") {
         return Some(has(&point, "memory.swap.max"));

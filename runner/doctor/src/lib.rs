@@ -7,6 +7,7 @@
 //! in the cell that it tries, decide whether a call may run.
 
 mod assess;
+pub mod container;
 mod host;
 pub mod probe;
 pub mod remedies;

@@ -7,6 +7,8 @@ use nix::libc;
 use toolcell_types::ControlId;
 use toolcell_types::doctor::HostFacts;
 
+use crate::container;
+
 /// Why something cannot be had, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
@@ -22,9 +24,6 @@ impl Cause {
     }
 }
 
-/// Options for a container in which cells can be had.
-pub const CONTAINER_OPTIONS: &str = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined \
-                                     --security-opt systempaths=unconfined";
 /// The oldest kernel that has all that cells need (mount_setattr(2) is of 5.12, RLIMIT_NPROC per namespace of 5.14).
 const KERNEL: (u32, u32) = (5, 14);
 
@@ -96,7 +95,10 @@ pub fn no_user_namespaces(host: &HostFacts, errno: Option<i32>, is_root: bool) -
     }
     Cause::new(
         "a filter or a security module refuses them, as containers have it by default",
-        format!("in a container start it with {CONTAINER_OPTIONS}; elsewhere ask who administers the machine"),
+        format!(
+            "start a container with {}; elsewhere ask who administers the machine",
+            container::security(host.has_apparmor)
+        ),
     )
 }
 
@@ -107,9 +109,11 @@ pub fn no_landlock(host: &HostFacts) -> Cause {
         Some(lsm) if !lsm.split(',').any(|name| name == "landlock") => {
             format!("boot with landlock in the list of security modules: lsm=landlock,{lsm}")
         }
-        Some(_) | None => "boot a kernel of 5.13 or later with landlock in its list of security modules (lsm=); in a \
-                           container let its filter allow the landlock_* calls"
-            .to_owned(),
+        Some(_) | None => format!(
+            "boot a kernel of 5.13 or later with landlock in its list of security modules (lsm=); in a container also start \
+             it with {}",
+            container::SECCOMP
+        ),
     };
     Cause::new("this kernel has no Landlock in force", remedy)
 }
@@ -176,15 +180,17 @@ pub fn of_step(stage: &str, errno: i32, detail: &str, host: &HostFacts, is_root:
         }
         ("mounts", libc::EPERM) if has("procfs") => masked_proc(host),
         ("mounts" | "image" | "seccomp" | "namespaces", libc::ENOSYS) => format!(
-            "let the container's filter allow openat2, fsopen, open_tree, move_mount and mount_setattr ({CONTAINER_OPTIONS}), \
-             or boot Linux {}.{} or later",
-            KERNEL.0, KERNEL.1
+            "start a container with {}; elsewhere boot Linux {}.{} or later",
+            container::SECCOMP,
+            KERNEL.0,
+            KERNEL.1
         ),
         ("landlock", _) => no_landlock(host).remedy,
-        ("cgroups", libc::EROFS) => {
-            "make the cgroup file system writable: in a container bind a prepared group of the host's into it"
-                .to_owned()
-        }
+        ("cgroups", libc::EROFS) => format!(
+            "it is mounted read-only, as containers have it: start the container with {} (groups that root of the host has \
+             made)",
+            container::groups(host.is_cgroup_v1)
+        ),
         ("cgroups", _) => no_groups(true).remedy,
         _ => format!(
             "see what of the kernel or its settings answers {name} there, and report it if it is a plain machine"
@@ -196,9 +202,11 @@ pub fn of_step(stage: &str, errno: i32, detail: &str, host: &HostFacts, is_root:
 /// The kernel lets a new procfs show no more than the one that is there (mount_too_revealing in fs/namespace.c).
 fn masked_proc(host: &HostFacts) -> String {
     if host.container.is_some() {
-        return "start the container with --security-opt systempaths=unconfined: its /proc is covered in parts, and the \
-                kernel then lets nobody mount one that is not"
-            .to_owned();
+        return format!(
+            "start the container with {}: its /proc is covered in parts, and the kernel then lets nobody mount one that is \
+             not",
+            container::SYSTEM_PATHS
+        );
     }
     "unmount what is mounted over parts of /proc (findmnt --submounts /proc shows it): the kernel lets a new one show no \
      more than the one that is there"

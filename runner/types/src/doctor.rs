@@ -133,6 +133,10 @@ pub struct HostFacts {
     pub lsm: Option<String>,
     /// What tells that this is a container, if anything does.
     pub container: Option<String>,
+    /// Whether the memory controller is in version 1 of cgroups.
+    pub is_cgroup_v1: bool,
+    /// Whether AppArmor is on.
+    pub has_apparmor: bool,
     /// Whether a filter of system calls is on whoever looked.
     pub is_filtered: bool,
     /// Bytes of swap; none if that cannot be read.

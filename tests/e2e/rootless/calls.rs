@@ -117,7 +117,7 @@ fn receipts_verify_against_the_user_s_own_key_and_name_the_user() {
 
 #[test]
 fn two_instances_of_one_user_never_share_an_id() {
-    needs!(Need::OrdinaryUsers);
+    needs!(Need::SubordinateIds);
     let user = OrdinaryUser::with_ids();
     let instances = [start(&user), start(&user)];
     let uids: BTreeSet<String> = instances

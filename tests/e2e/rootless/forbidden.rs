@@ -27,7 +27,7 @@ fn a_user_without_a_runtime_folder_is_told_which_variable_to_set() {
 
 #[test]
 fn a_machine_that_allows_no_user_namespace_is_told_the_sysctl() {
-    needs!(Need::OrdinaryUsers, Need::Tool("bwrap"));
+    needs!(Need::SubordinateIds, Need::Tool("bwrap"));
     let user = OrdinaryUser::with_ids();
     // In a user namespace in which no further one may be made (bwrap(1), --disable-userns).
     let mut bwrap = user.command("bwrap");
@@ -63,7 +63,7 @@ fn identity_of(user: &OrdinaryUser, before: &str) -> String {
 
 #[test]
 fn a_range_is_no_use_without_newuidmap_and_the_reason_is_told() {
-    needs!(Need::OrdinaryUsers, Need::Tool("unshare"), Need::Tool("setpriv"));
+    needs!(Need::SubordinateIds, Need::Tool("unshare"), Need::Tool("setpriv"));
     let user = OrdinaryUser::with_ids();
     let told = identity_of(&user, "how=; mount --bind /dev/null \"$(readlink -f /usr/bin/newuidmap)\"");
     assert!(told.contains("identity.unprivileged") && told.contains("newuidmap is not installed"), "{told}");

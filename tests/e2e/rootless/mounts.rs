@@ -90,7 +90,7 @@ fn what_the_user_may_not_read_is_refused_although_the_launcher_has_capabilities(
 
 #[test]
 fn a_folder_with_file_systems_below_is_refused_and_one_without_is_shown() {
-    needs!(Need::OrdinaryUsers);
+    needs!(Need::SubordinateIds);
     let user = OrdinaryUser::with_ids();
     let (folder, below) = (user.home().join("folder"), user.home().join("folder/below"));
     std::fs::create_dir_all(&below).unwrap();
@@ -109,7 +109,7 @@ fn a_folder_with_file_systems_below_is_refused_and_one_without_is_shown() {
 
 #[test]
 fn the_instance_s_own_places_and_the_kernel_s_are_refused() {
-    needs!(Need::OrdinaryUsers);
+    needs!(Need::SubordinateIds);
     let user = OrdinaryUser::with_ids();
     let instance = start(&user);
     let state = instance.home().state().to_string_lossy().into_owned();

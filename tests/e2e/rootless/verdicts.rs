@@ -85,7 +85,7 @@ fn a_fork_bomb_is_bounded_by_the_limit_of_processes_per_user() {
 
 #[test]
 fn a_process_gets_no_more_private_memory_than_the_limit() {
-    needs!(Need::OrdinaryUsers, Need::Tool("python3"));
+    needs!(Need::SubordinateIds, Need::Tool("python3"));
     let user = OrdinaryUser::with_ids();
     let instance = start(&user);
     let limits = json!({ "memory_bytes": 64 * MIB });

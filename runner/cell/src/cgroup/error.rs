@@ -96,7 +96,16 @@ impl CgroupError {
                 _ => "start as root, with the cgroup file system writable and the group delegated to toolcell",
             },
             Self::Access { source, .. } if source.raw_os_error() == Some(nix::libc::EROFS) => {
-                "make the cgroup file system writable: it is mounted read-only, as containers have it by default"
+                if crate::container::has_version_1() {
+                    "it is mounted read-only, as containers have it: make a group per controller on the host, as its root \
+                     (mkdir /sys/fs/cgroup/memory/toolcell), and start the container with it in the place of its own: \
+                     -v /sys/fs/cgroup/memory/toolcell:/sys/fs/cgroup/memory, and the same for cpu, cpuacct, pids and \
+                     freezer"
+                } else {
+                    "it is mounted read-only, as containers have it: make a group on the host, as its root (mkdir \
+                     /sys/fs/cgroup/toolcell), and start the container with it in the place of its own: --cgroupns host \
+                     -v /sys/fs/cgroup/toolcell:/sys/fs/cgroup"
+                }
             }
             Self::Access { .. } | Self::Mismatch { .. } | Self::NotANumber { .. } | Self::Absent => {
                 "start as root with the cgroup controllers memory, cpu and pids writable; on version 1 cpuacct and \

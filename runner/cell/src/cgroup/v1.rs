@@ -15,6 +15,7 @@ use super::files::{
     remove_unless_used, write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
+use crate::mountinfo::Mount;
 
 /// A controller that a cell needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,46 +42,63 @@ impl Controller {
     }
 }
 
-/// Mount points by controller, or the controllers that no mounted hierarchy carries.
-pub(super) fn mounts(mountinfo: &[u8]) -> Result<Vec<(Controller, PathBuf)>, Vec<&'static str>> {
+/// Where each controller is mounted, or the controllers that no mounted hierarchy carries.
+pub(super) fn mounts(mounts: &[Mount]) -> Result<Vec<(Controller, Dir)>, Vec<&'static str>> {
     let (mut found, mut lacks) = (Vec::new(), Vec::new());
     for controller in Controller::ALL {
-        match hierarchy(mountinfo, controller.name()) {
-            Some(path) => found.push((controller, path)),
+        match hierarchy(mounts, controller.name()) {
+            Some(top) => found.push((controller, top)),
             None => lacks.push(controller.name()),
         }
     }
     if lacks.is_empty() { Ok(found) } else { Err(lacks) }
 }
 
-/// Mount point of the hierarchy with this controller, from mountinfo (proc(5)): the superblock options name it.
-fn hierarchy(mountinfo: &[u8], controller: &str) -> Option<PathBuf> {
-    crate::mountinfo::mounts(mountinfo)
+/// Top of what is mounted of the hierarchy with this controller (proc(5)): the superblock options name it.
+fn hierarchy(mounts: &[Mount], controller: &str) -> Option<Dir> {
+    mounts
+        .iter()
         .find(|mount| mount.fs == "cgroup" && mount.fs_options.iter().any(|option| option == controller))
-        .map(|mount| mount.point)
+        .map(|mount| Dir { path: mount.point.clone(), shown: mount.root.to_string_lossy().into_owned() })
+}
+
+/// A group in one hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dir {
+    path: PathBuf,
+    /// As /proc/PID/cgroup names it. Not the path below the mount where only a part of the hierarchy is mounted, as in
+    /// a container.
+    shown: String,
+}
+
+impl Dir {
+    fn below(&self, relative: &str) -> Self {
+        let shown = format!("{}/{}", self.shown.trim_end_matches('/'), relative.trim_matches('/'));
+        Self { path: self.path.join(relative.trim_start_matches('/')), shown }
+    }
 }
 
 /// The groups of one instance, below which each cell gets its own.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    /// Directory of the instance per hierarchy; controllers that share a hierarchy share a directory.
-    roots: Vec<(Vec<Controller>, PathBuf)>,
+    /// Group of the instance per hierarchy; controllers that share a hierarchy share a group.
+    roots: Vec<(Vec<Controller>, Dir)>,
 }
 
 impl Instance {
     /// Makes the instance's group in each hierarchy, and removes what an earlier life of this very instance left (its
     /// processes are killed first).
-    pub(super) fn open(mounts: &[(Controller, PathBuf)], parent: &str, instance: &str) -> Result<Self, CgroupError> {
-        let mut roots: Vec<(Vec<Controller>, PathBuf)> = Vec::new();
-        for (controller, mount) in mounts {
-            let path = mount.join(parent).join(instance);
-            match roots.iter_mut().find(|(_, known)| *known == path) {
+    pub(super) fn open(mounts: &[(Controller, Dir)], parent: &str, instance: &str) -> Result<Self, CgroupError> {
+        let mut roots: Vec<(Vec<Controller>, Dir)> = Vec::new();
+        for (controller, top) in mounts {
+            let dir = top.below(parent).below(instance);
+            match roots.iter_mut().find(|(_, known)| *known == dir) {
                 Some((controllers, _)) => controllers.push(*controller),
-                None => roots.push((vec![*controller], path)),
+                None => roots.push((vec![*controller], dir)),
             }
         }
-        for (_, root) in &roots {
-            again_while_it_vanishes(|| fs::create_dir_all(root).map_err(access("make", root)))?;
+        for (_, Dir { path, .. }) in &roots {
+            again_while_it_vanishes(|| fs::create_dir_all(path).map_err(access("make", path)))?;
         }
         let opened = Self { roots };
         opened.sweep()?;
@@ -89,7 +107,7 @@ impl Instance {
 
     /// Kills and removes everything below the instance's groups.
     fn sweep(&self) -> Result<(), CgroupError> {
-        for (_, root) in &self.roots {
+        for (_, Dir { path: root, .. }) in &self.roots {
             for entry in fs::read_dir(root).map_err(access("list", root))? {
                 let path = entry.map_err(access("list", root))?.path();
                 if path.is_dir() {
@@ -103,7 +121,7 @@ impl Instance {
 
     /// Removes the instance's own groups; only once no cell is left.
     pub(super) fn remove(&self) -> Result<(), CgroupError> {
-        for (_, root) in &self.roots {
+        for (_, Dir { path: root, .. }) in &self.roots {
             remove_dir(root)?;
             // The common parent goes with the last instance; others may still use it.
             root.parent().map_or(Ok(()), remove_unless_used)?;
@@ -115,11 +133,12 @@ impl Instance {
     pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
         let mut made = Group { dirs: Vec::with_capacity(self.roots.len()) };
         let built = self.roots.iter().try_for_each(|(controllers, root)| {
-            let dir = root.join(format!("cell-{cell}"));
-            fs::create_dir(&dir).map_err(access("make", &dir))?;
+            let dir = root.below(&format!("cell-{cell}"));
+            fs::create_dir(&dir.path).map_err(access("make", &dir.path))?;
             made.dirs.push((controllers.clone(), dir.clone()));
-            let members = read(&dir.join("cgroup.procs"))?;
-            if members.trim().is_empty() { Ok(()) } else { mismatch(&dir.join("cgroup.procs"), "no member", &members) }
+            let file = dir.path.join("cgroup.procs");
+            let members = read(&file)?;
+            if members.trim().is_empty() { Ok(()) } else { mismatch(&file, "no member", &members) }
         });
         match built.and_then(|()| made.limit(limits)) {
             Ok(()) => Ok(made),
@@ -134,7 +153,9 @@ impl Instance {
 }
 
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {
-    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), path.to_owned())] };
+    // Nobody is asked whether a process is in it: what is in it is killed.
+    let dir = Dir { path: path.to_owned(), shown: String::new() };
+    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), dir)] };
     let quota = path.join("cpu.cfs_quota_us");
     if quota.exists() {
         // A process needs its share to die.
@@ -161,7 +182,7 @@ fn sweep_group(path: &Path) -> Result<(), CgroupError> {
 /// The groups of one cell, one directory per hierarchy.
 #[derive(Debug)]
 pub(crate) struct Group {
-    dirs: Vec<(Vec<Controller>, PathBuf)>,
+    dirs: Vec<(Vec<Controller>, Dir)>,
 }
 
 impl Group {
@@ -169,9 +190,8 @@ impl Group {
         Witnesses { cpu: "cpuacct.usage", oom_kills: "memory.oom_control oom_kill", forks_refused: "pids.events max" };
 
     fn file(&self, controller: Controller, name: &str) -> PathBuf {
-        let dir =
-            self.dirs.iter().find(|(controllers, _)| controllers.contains(&controller)).map(|(_, dir)| dir.as_path());
-        dir.unwrap_or(Path::new("/nonexistent")).join(name)
+        let dir = self.dirs.iter().find(|(controllers, _)| controllers.contains(&controller));
+        dir.map(|(_, dir)| dir.path.as_path()).unwrap_or(Path::new("/nonexistent")).join(name)
     }
 
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
@@ -220,29 +240,26 @@ impl Group {
         let open = |path: PathBuf| {
             rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| access("open", &path)(errno.into()))
         };
-        self.dirs.iter().map(|(_, dir)| open(dir.join("tasks"))).collect()
+        self.dirs.iter().map(|(_, dir)| open(dir.path.join("tasks"))).collect()
     }
 
-    /// Whether /proc/PID/cgroup, read in the root namespace, names the cell's group for each controller.
+    /// Whether /proc/PID/cgroup, read in our own cgroup namespace, names the cell's group for each controller.
     pub(super) fn is_in(&self, proc_cgroup: &str) -> bool {
-        self.dirs.iter().all(|(controllers, dir)| {
-            controllers.iter().all(|controller| {
-                proc_cgroup.lines().any(|line| {
-                    let mut fields = line.splitn(3, ':').skip(1);
-                    let has = fields.next().is_some_and(|names| names.split(',').any(|name| name == controller.name()));
-                    has && fields
-                        .next()
-                        .is_some_and(|path| path.len() > 1 && dir.ends_with(path.trim_start_matches('/')))
-                })
+        let is_at = |controller: Controller, dir: &Dir| {
+            proc_cgroup.lines().any(|line| {
+                let mut fields = line.splitn(3, ':').skip(1);
+                let has = fields.next().is_some_and(|names| names.split(',').any(|name| name == controller.name()));
+                has && fields.next() == Some(&dir.shown)
             })
-        })
+        };
+        self.dirs.iter().all(|(controllers, dir)| controllers.iter().all(|controller| is_at(*controller, dir)))
     }
 
     /// Every process in any of the groups.
     pub(super) fn members(&self) -> Result<BTreeSet<i32>, CgroupError> {
         let mut members = BTreeSet::new();
         for (_, dir) in &self.dirs {
-            members.extend(members_of(dir)?);
+            members.extend(members_of(&dir.path)?);
         }
         Ok(members)
     }
@@ -250,7 +267,7 @@ impl Group {
     /// How many processes the first group that is not empty has.
     pub(super) fn left(&self) -> Result<usize, CgroupError> {
         for (_, dir) in &self.dirs {
-            let members = members_of(dir)?.len();
+            let members = members_of(&dir.path)?.len();
             if members > 0 {
                 return Ok(members);
             }
@@ -294,7 +311,7 @@ impl Group {
     /// Removes the groups. EBUSY while the kernel still lets go of the last member: the caller tries again.
     pub(super) fn remove(&mut self) -> Result<(), CgroupError> {
         while let Some((_, dir)) = self.dirs.last() {
-            remove_dir(dir)?;
+            remove_dir(&dir.path)?;
             self.dirs.truncate(self.dirs.len().saturating_sub(1));
         }
         Ok(())
@@ -305,35 +322,61 @@ impl Group {
 mod tests {
     use super::*;
 
-    const MOUNTINFO: &[u8] = b"\
+    const MOUNTINFO: &str = "\
 30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
 31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
 32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
 ";
+    /// One group of each hierarchy, bound into a container with a cgroup namespace of its own.
+    const BOUND: &str = "\
+127 115 0:32 /../../labs /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+128 112 0:29 /../../labs /groups/cpu rw - cgroup cgroup rw,cpu,cpuacct
+";
+
+    fn lines(mountinfo: &str) -> Vec<Mount> {
+        crate::mountinfo::mounts(mountinfo.as_bytes()).collect()
+    }
+
+    fn path(mountinfo: &str, controller: &str) -> Option<PathBuf> {
+        hierarchy(&lines(mountinfo), controller).map(|dir| dir.path)
+    }
 
     #[test]
     fn hierarchies_are_found_by_controller_not_by_name() {
-        assert_eq!(hierarchy(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
-        assert_eq!(hierarchy(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
-        assert_eq!(hierarchy(MOUNTINFO, "pids"), None);
-        assert_eq!(hierarchy(MOUNTINFO, "cpu,cpuacct"), None);
+        assert_eq!(path(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
+        assert_eq!(path(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
+        assert_eq!(path(BOUND, "cpuacct"), Some(PathBuf::from("/groups/cpu")));
+        assert_eq!(path(MOUNTINFO, "pids"), None);
+        assert_eq!(path(MOUNTINFO, "cpu,cpuacct"), None);
     }
 
     #[test]
     fn what_no_hierarchy_carries_is_named() {
-        assert_eq!(mounts(MOUNTINFO).unwrap_err(), ["pids", "freezer"]);
+        assert_eq!(mounts(&lines(MOUNTINFO)).unwrap_err(), ["pids", "freezer"]);
+    }
+
+    fn group(mountinfo: &str) -> Group {
+        use Controller::{Cpu, Cpuacct, Memory};
+        let dir = |name| hierarchy(&lines(mountinfo), name).unwrap().below("/toolcell/").below("i").below("cell-1");
+        Group { dirs: vec![(vec![Memory], dir("memory")), (vec![Cpu, Cpuacct], dir("cpu"))] }
     }
 
     #[test]
     fn membership_is_read_for_every_controller() {
-        let dirs = vec![
-            (vec![Controller::Memory], PathBuf::from("/sys/fs/cgroup/memory/toolcell/i/cell-1")),
-            (vec![Controller::Cpu, Controller::Cpuacct], PathBuf::from("/sys/fs/cgroup/cpu,cpuacct/toolcell/i/cell-1")),
-        ];
-        let group = Group { dirs };
+        let group = group(MOUNTINFO);
         assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
         assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
         assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
         assert!(!group.is_in("4:memory:/toolcell/i/cell-11\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
+        assert!(!group.is_in("4:memory:/i/cell-1\n3:cpu,cpuacct:/i/cell-1\n"), "the whole name counts");
+    }
+
+    #[test]
+    fn a_group_below_one_that_was_bound_into_a_container_is_named_as_the_kernel_names_it() {
+        let group = group(BOUND);
+        let at = |name: &str| format!("4:memory:{name}\n3:cpu,cpuacct:{name}\n");
+        assert!(group.is_in(&at("/../../labs/toolcell/i/cell-1")));
+        assert!(!group.is_in(&at("/toolcell/i/cell-1")));
+        assert_eq!(group.dirs[1].1.path, Path::new("/groups/cpu/toolcell/i/cell-1"));
     }
 }

@@ -109,8 +109,18 @@ fn occupied(mut report: DoctorReport, error: Option<ServeError>) -> DoctorReport
     report
 }
 
+fn with_causes(error: &ServeError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
 fn refusal_of(error: &ServeError) -> Refusal {
-    Refusal { reason: format!("{error}"), remedy: Some(error.remedy()), is_about: Vec::new() }
+    Refusal { reason: with_causes(error), remedy: Some(error.remedy()), is_about: error.controls() }
 }
 
 impl Refusal {

@@ -3,9 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toolcell_cell::ProbeError;
 use toolcell_policy::{InvalidPolicy, PolicyFault};
+use toolcell_types::ControlId;
 
+use super::contained::ContainedError;
 use super::rootless::RootlessError;
+use crate::missing::GROUPS;
 
 /// Why `serve` ends before it serves. Nothing is left behind by then.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +19,18 @@ pub(crate) enum ServeError {
     Rootless {
         /// Why.
         source: RootlessError,
+    },
+    /// Root, as in a container, has not what it takes.
+    #[error(transparent)]
+    Contained {
+        /// Why.
+        source: ContainedError,
+    },
+    /// Something that every cell needs is refused here.
+    #[error("cells cannot be had here")]
+    Cells {
+        /// What.
+        source: toolcell_cell::ProbeError,
     },
     /// The syscall filters know one architecture.
     #[error("this version runs on x86_64 only, this machine is {machine}")]
@@ -109,6 +125,8 @@ impl ServeError {
     pub(crate) fn remedy(&self) -> String {
         match self {
             Self::Rootless { source } => source.remedy(),
+            Self::Contained { source } => source.remedy(),
+            Self::Cells { source } => source.remedy(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
@@ -124,6 +142,36 @@ impl ServeError {
             }
             Self::Asked => "start it again".to_owned(),
             Self::NotReady { .. } => "look at what it said above".to_owned(),
+        }
+    }
+}
+
+impl ServeError {
+    /// Controls that cannot be had by it alone, for who asks what can be had here.
+    pub(crate) fn controls(&self) -> Vec<ControlId> {
+        match self {
+            Self::Rootless { source: RootlessError::Forbidden { .. } } | Self::Contained { .. } => {
+                vec![ControlId::NamespaceUser]
+            }
+            Self::Cells { source } => match source {
+                ProbeError::Namespaces { .. } => vec![ControlId::NamespaceUser],
+                ProbeError::Mounts { .. } => vec![ControlId::NamespaceMount],
+                ProbeError::Proc { .. } => vec![ControlId::ProcMasked],
+                ProbeError::Landlock => vec![ControlId::LandlockFs, ControlId::LandlockNet, ControlId::LandlockScope],
+                ProbeError::Child { .. } => Vec::new(),
+            },
+            Self::Cgroups { .. } => GROUPS.to_vec(),
+            Self::Rootless { .. }
+            | Self::Machine { .. }
+            | Self::Policy { .. }
+            | Self::Settings { .. }
+            | Self::File { .. }
+            | Self::Unsafe { .. }
+            | Self::InUse { .. }
+            | Self::NoIds { .. }
+            | Self::NotReady { .. }
+            | Self::Asked
+            | Self::Call { .. } => Vec::new(),
         }
     }
 }
@@ -150,6 +198,8 @@ pub(crate) fn call<T, E: Into<io::Error>>(name: &'static str, result: Result<T, 
 
 #[cfg(test)]
 mod tests {
+    use toolcell_cell::ProbeError;
+
     use super::*;
 
     #[test]
@@ -164,6 +214,13 @@ mod tests {
             ServeError::Rootless {
                 source: RootlessError::Map { file: "/proc/self/uid_map", wanted: "1 1 1".into(), got: String::new() },
             },
+            ServeError::Contained { source: ContainedError::Namespace { source: io::Error::from_raw_os_error(1) } },
+            ServeError::Contained { source: ContainedError::Map { file: "uid_map", source: io() } },
+            ServeError::Contained { source: ContainedError::Mounts { source: io() } },
+            ServeError::Cells { source: ProbeError::Namespaces { source: io::Error::from_raw_os_error(28) } },
+            ServeError::Cells { source: ProbeError::Mounts { source: io() } },
+            ServeError::Cells { source: ProbeError::Proc { source: io() } },
+            ServeError::Cells { source: ProbeError::Landlock },
             ServeError::Machine { machine: "aarch64" },
             ServeError::Cgroups {
                 what: "cells cannot be limited here",
@@ -187,6 +244,8 @@ mod tests {
             ServeError::Call { call: "socketpair", source: io() },
         ];
         let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n  {}", error.remedy())).collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        // What is missing in a container depends on the machine.
+        let text = lines.join("\n").replace(&toolcell_cell::container::all(), "[all flags]");
+        insta::assert_snapshot!(text);
     }
 }

@@ -1,4 +1,5 @@
-//! The range of 65,536 host ids that this instance has for itself.
+//! The range of host ids that this instance has for itself: 65,536 of the machine's, or less where the machine's id map, as
+//! in a container, does not hold so many to spare.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,6 +14,12 @@ use super::error::{ServeError, file};
 const RANGE: u32 = 65_536;
 /// More instances than this on one machine are a mistake.
 const RANGES_MAX: u32 = 1024;
+/// Ids of a range where the map is small: what one instance uses at most.
+const SMALL_RANGE: u32 = super::tenure::IDS_USED;
+/// Of a small map those below are the distribution's own and people's (Debian policy, 9.2.2).
+const SMALL_FROM: u32 = 20_000;
+/// The ids from here on are no ordinary ones (65534 is nobody, 65535 is -1 in 16 bits).
+const SMALL_TO: u32 = 65_534;
 
 /// A range that nobody else on this machine uses, as long as its descriptor lives.
 #[derive(Debug)]
@@ -34,11 +41,12 @@ pub(super) fn lock(folder: &Path, from: u32) -> Result<Ids, ServeError> {
 }
 
 fn lock_within(folder: &Path, from: u32, maps: &[String; 2]) -> Result<Ids, ServeError> {
-    let bases = (0..RANGES_MAX).map_while(|n| n.checked_mul(RANGE)?.checked_add(from));
-    for base in bases {
-        if !maps.iter().all(|map| is_mapped(map, base)) {
-            continue;
-        }
+    let large = (0..RANGES_MAX).map_while(|n| n.checked_mul(RANGE)?.checked_add(from));
+    let large: Vec<u32> = large.filter(|base| maps.iter().all(|map| is_mapped(map, *base, RANGE))).collect();
+    // From the end, as users are numbered from the beginning.
+    let small = (SMALL_FROM..SMALL_TO - SMALL_RANGE).rev().step_by(usize::try_from(SMALL_RANGE).unwrap_or(usize::MAX));
+    let small = small.filter(|base| large.is_empty() && maps.iter().all(|map| is_mapped(map, *base, SMALL_RANGE)));
+    for base in large.iter().copied().chain(small) {
         let path = folder.join(base.to_string());
         if let Some(lock) = try_lock(&path)? {
             return Ok(Ids { base, lock, path });
@@ -48,9 +56,9 @@ fn lock_within(folder: &Path, from: u32, maps: &[String; 2]) -> Result<Ids, Serv
 }
 
 /// Whether one line of the map (user_namespaces(7)) holds the whole range. The last id of all, -1, is nobody's.
-fn is_mapped(map: &str, base: u32) -> bool {
+fn is_mapped(map: &str, base: u32, count: u32) -> bool {
     let first = u64::from(base);
-    let end = first + u64::from(RANGE);
+    let end = first + u64::from(count);
     end < u64::from(u32::MAX)
         && map.lines().any(|line| {
             let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -107,15 +115,28 @@ mod tests {
     #[test]
     fn a_range_outside_the_id_map_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let maps = ["0 100000 65536".to_owned(), whole()[0].clone()];
+        let maps = ["0 100000 20000".to_owned(), whole()[0].clone()];
         assert!(matches!(lock_within(folder.path(), 65_536, &maps), Err(ServeError::NoIds { from: 65_536 })));
         let maps = ["0 0 1\n1 200000 300000".to_owned(), whole()[0].clone()];
         assert_eq!(lock_within(folder.path(), 65_536, &maps).unwrap().base, 65_536);
     }
 
     #[test]
+    fn a_container_s_small_map_gives_small_ranges_from_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let maps = ["0 100000 65536".to_owned(), "0 100000 65536".to_owned()];
+        let mut ranges = Vec::new();
+        while let Ok(ids) = lock_within(folder.path(), 1_879_048_192, &maps) {
+            ranges.push(ids);
+        }
+        assert!(ranges.len() >= 10, "{}", ranges.len());
+        assert!(ranges.iter().all(|ids| ids.base >= SMALL_FROM && ids.base + SMALL_RANGE < SMALL_TO));
+        assert!(ranges.windows(2).all(|two| two[0].base - two[1].base == SMALL_RANGE), "and none overlap");
+    }
+
+    #[test]
     fn the_last_ids_of_all_are_not_taken() {
-        assert!(!is_mapped("0 0 4294967295", u32::MAX - RANGE + 1));
-        assert!(is_mapped("0 0 4294967295", u32::MAX - 2 * RANGE));
+        assert!(!is_mapped("0 0 4294967295", u32::MAX - RANGE + 1, RANGE));
+        assert!(is_mapped("0 0 4294967295", u32::MAX - 2 * RANGE, RANGE));
     }
 }

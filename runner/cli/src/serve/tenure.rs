@@ -8,7 +8,7 @@ use toolcell_cell::CellIds;
 use super::error::ServeError;
 use super::settings::Settings;
 use super::state::{Owner, Owners, State};
-use super::{ids, rootless};
+use super::{contained, ids, rootless};
 
 /// In a range of root's the daemon and the signer have the first two ids.
 const SIGNER_OFFSET: u32 = 1;
@@ -16,6 +16,9 @@ const SIGNER_OFFSET: u32 = 1;
 const FIRST_CELL_ID: u32 = 16;
 /// More than the launcher takes at once; a range of root's holds them.
 const CELLS: u32 = 2048;
+
+/// Ids that a range of root's needs at least.
+pub(super) const IDS_USED: u32 = FIRST_CELL_ID + 2 * CELLS;
 
 /// The ids of an instance, as long as it lives.
 #[derive(Debug)]
@@ -35,8 +38,9 @@ pub(super) struct Tenure {
 }
 
 impl Tenure {
-    /// A range of the machine's.
+    /// A range of the machine's. Enters namespaces where root lacks the privilege to do without.
     pub(super) fn of_root(settings: &Settings) -> Result<Self, ServeError> {
+        contained::enter_if_needed().map_err(|source| ServeError::Contained { source })?;
         let range = ids::lock(&settings.runtime.join("uids"), settings.uid_base)?;
         let owner = |id| Owner { uid: id, gid: id };
         let first = range.base + FIRST_CELL_ID;
@@ -63,5 +67,14 @@ impl Tenure {
             leftovers_gone: rootless.leftovers_gone,
             lock: rootless.lock,
         })
+    }
+
+    /// Takes away the lock's file, for a start that fails before anything else is made.
+    pub(super) fn remove_lock(&self) {
+        if let Some((_, path)) = &self.lock
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::warn!(path = %path.display(), %error, "a lock file stays behind");
+        }
     }
 }

@@ -5,14 +5,12 @@ use toolcell_types::plan::PlanUsage;
 use super::*;
 
 fn report(id: ControlId, state: ControlState) -> ControlReport {
-    let observed = match id {
-        ControlId::LandlockFs => Facts::new().with("make_file", "EACCES"),
-        ControlId::LandlockNet if state == ControlState::Unavailable => {
-            Facts::new().with("bind_tcp", "not in this kernel")
-        }
-        ControlId::LandlockNet => Facts::new().with("bind_tcp", "EACCES"),
-        ControlId::LandlockScope => Facts::new().with("abstract_socket", "EPERM").with("signal", "EPERM"),
-        ControlId::UsernsNested => Facts::new().with("unshare_with_all_capabilities", "ENOSPC"),
+    let observed = match id.as_str() {
+        "landlock.fs" => Facts::new().with("make_file", "EACCES"),
+        "landlock.net" if state == ControlState::Unavailable => Facts::new().with("bind_tcp", "not in this kernel"),
+        "landlock.net" => Facts::new().with("bind_tcp", "EACCES"),
+        "landlock.scope" => Facts::new().with("abstract_socket", "EPERM").with("signal", "EPERM"),
+        "userns.nested" => Facts::new().with("unshare_with_all_capabilities", "ENOSPC"),
         _ => Facts::new(),
     };
     let verification = Verification::ReadBack;

@@ -27,16 +27,16 @@ pub(in super::super) struct Mount {
     root: String,
 }
 
-/// Finds it in mountinfo. The error is what the best one lacks; none if there is no such mount.
+/// Finds it among the mounts. The error is what the best one lacks; none if there is no such mount.
 pub(in super::super) fn mount(
-    mountinfo: &[u8],
+    mounts: &[crate::mountinfo::Mount],
     controllers: impl Fn(&Path) -> String,
 ) -> Result<Mount, Option<Vec<&'static str>>> {
     let mut best: Option<Vec<&'static str>> = None;
-    for found in crate::mountinfo::mounts(mountinfo).filter(|mount| mount.fs == "cgroup2") {
+    for found in mounts.iter().filter(|mount| mount.fs == "cgroup2") {
         let lacks = lacking(&controllers(&found.point));
         if lacks.is_empty() {
-            return Ok(Mount { point: found.point, root: found.root.to_string_lossy().into_owned() });
+            return Ok(Mount { point: found.point.clone(), root: found.root.to_string_lossy().into_owned() });
         }
         best = best.filter(|known| known.len() <= lacks.len()).or(Some(lacks));
     }

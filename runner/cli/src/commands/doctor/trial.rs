@@ -205,26 +205,13 @@ fn last_words(log: &Path, otherwise: &str) -> Refusal {
 }
 
 fn words_of(log: &str) -> Option<Refusal> {
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let errors: Vec<Value> = lines.filter(|line| line["level"] == "ERROR").collect();
+    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let errors: Vec<&Value> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
+    let controls = lines.iter().filter_map(|line| line["controls"].as_str()).flat_map(|names| names.split(','));
     let line = errors.iter().find(|line| line["hint"].is_string()).or(errors.first())?;
     let text = |name: &str| line[name].as_str().map(str::to_owned);
-    let reason = text("message").unwrap_or_default();
-    Some(Refusal { is_about: about(&reason), reason, remedy: text("hint") })
-}
-
-/// Controls whose absence alone keeps `serve` from starting.
-fn about(reason: &str) -> Vec<ControlId> {
-    if reason.contains("user namespace") {
-        return vec![ControlId::NamespaceUser];
-    }
-    if reason.contains("Landlock") {
-        return vec![ControlId::LandlockFs, ControlId::LandlockNet, ControlId::LandlockScope];
-    }
-    if reason.contains("cgroup") {
-        return crate::missing::GROUPS.to_vec();
-    }
-    Vec::new()
+    let is_about = controls.filter_map(ControlId::parse).collect();
+    Some(Refusal { reason: text("message").unwrap_or_default(), remedy: text("hint"), is_about })
 }
 
 #[cfg(test)]
@@ -233,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_error_that_says_what_to_do_is_the_one_that_is_told() {
-        let log = "{\"level\":\"INFO\",\"message\":\"signer ready\"}\nnot json\n\
+        let log = "{\"level\":\"INFO\",\"message\":\"what is missing\",\"controls\":\"landlock.fs,proc.masked\"}\nnot json\n\
                    {\"level\":\"ERROR\",\"message\":\"the connection to the launcher has ended\"}\n\
                    {\"level\":\"ERROR\",\"message\":\"this kernel has no Landlock\",\"hint\":\"boot another\"}\n";
         let refusal = words_of(log).unwrap();
@@ -241,7 +228,7 @@ mod tests {
             (refusal.reason.as_str(), refusal.remedy.as_deref()),
             ("this kernel has no Landlock", Some("boot another"))
         );
-        assert_eq!(refusal.is_about.len(), 3);
+        assert_eq!(refusal.is_about, [ControlId::LandlockFs, ControlId::ProcMasked]);
         let bare = words_of("{\"level\":\"ERROR\",\"message\":\"asked to end\"}\n").unwrap();
         assert_eq!((bare.reason.as_str(), bare.remedy, bare.is_about), ("asked to end", None, Vec::new()));
         assert!(words_of("").is_none() && words_of("{\"level\":\"WARN\",\"message\":\"x\"}").is_none());

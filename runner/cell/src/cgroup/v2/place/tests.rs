@@ -11,7 +11,11 @@ fn all(_top: &Path) -> String {
 }
 
 fn mounted(mountinfo: &str) -> Mount {
-    mount(mountinfo.as_bytes(), all).unwrap()
+    mount(&lines(mountinfo), all).unwrap()
+}
+
+fn lines(mountinfo: &str) -> Vec<crate::mountinfo::Mount> {
+    crate::mountinfo::mounts(mountinfo.as_bytes()).collect()
 }
 
 fn own_group(relative: &str) -> Own {
@@ -22,15 +26,15 @@ fn own_group(relative: &str) -> Own {
 fn the_tree_is_found_where_it_is_mounted() {
     assert_eq!(mounted(MOUNTINFO), Mount { point: "/sys/fs/cgroup".into(), root: "/".to_owned() });
     assert_eq!(mounted(BIND).root, "/docker/a1");
-    assert_eq!(mount(b"22 1 254:1 / / rw - ext4 /dev/vda1 rw\n", all), Err(None));
-    assert_eq!(mount(MOUNTINFO.as_bytes(), |_top| "cpuset cpu".to_owned()), Err(Some(vec!["memory", "pids"])));
+    assert_eq!(mount(&lines("22 1 254:1 / / rw - ext4 /dev/vda1 rw\n"), all), Err(None));
+    assert_eq!(mount(&lines(MOUNTINFO), |_top| "cpuset cpu".to_owned()), Err(Some(vec!["memory", "pids"])));
 }
 
 #[test]
 fn of_two_mounts_the_one_with_the_controllers_is_taken() {
     let two = format!("29 22 0:25 / /empty rw - cgroup2 none rw\n{MOUNTINFO}");
     let controllers = |top: &Path| if top == Path::new("/empty") { String::new() } else { all(top) };
-    assert_eq!(mount(two.as_bytes(), controllers).unwrap().point, Path::new("/sys/fs/cgroup"));
+    assert_eq!(mount(&lines(&two), controllers).unwrap().point, Path::new("/sys/fs/cgroup"));
 }
 
 #[test]
