@@ -3,9 +3,10 @@
 use toolcell_tests::Report;
 
 /// The modules that are run there.
-pub(crate) const CORE: [&str; 9] = [
+pub(crate) const CORE: [&str; 10] = [
     "controls::",
     "deaths::",
+    "doctor::",
     "escapes::",
     "groups::",
     "kills::",

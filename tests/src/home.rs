@@ -22,6 +22,7 @@ pub struct Setup {
     wrapper: Vec<String>,
     state: Option<String>,
     user: Option<OrdinaryUser>,
+    lacks_groups: bool,
 }
 
 impl Setup {
@@ -57,6 +58,13 @@ impl Setup {
     #[must_use]
     pub fn user(mut self, user: &OrdinaryUser) -> Self {
         self.user = Some(user.clone());
+        self
+    }
+
+    /// It is expected to have no groups.
+    #[must_use]
+    pub fn without_groups(mut self) -> Self {
+        self.lacks_groups = true;
         self
     }
 
@@ -130,6 +138,12 @@ impl Home {
     #[must_use]
     pub fn user(&self) -> Option<&OrdinaryUser> {
         self.setup.user.as_ref()
+    }
+
+    /// Whether an instance here has groups for its cells.
+    #[must_use]
+    pub fn has_groups(&self) -> bool {
+        self.user().is_none() && !self.setup.lacks_groups
     }
 
     /// A connection to it, as its user.

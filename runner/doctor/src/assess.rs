@@ -63,10 +63,7 @@ fn trials_of(ended: &Ended) -> Result<Vec<Trial>, String> {
     match &ended.report.cause {
         EndCause::Exited(0) => serde_json::from_slice(&ended.stdout)
             .map_err(|error| format!("what the survey's program said makes no sense: {error}")),
-        EndCause::StartFailed { stage, errno } => {
-            let errno = toolcell_types::names::errno(*errno);
-            Err(format!("the survey's program, which is toolcell's own file, could not be started: {stage}: {errno}"))
-        }
+        EndCause::StartFailed { stage, errno } => Err(not_started(stage, *errno)),
         other @ (EndCause::Exited(_)
         | EndCause::Signaled(_)
         | EndCause::WallLimit
@@ -79,6 +76,12 @@ fn trials_of(ended: &Ended) -> Result<Vec<Trial>, String> {
             Err(format!("the survey's program ended badly: {other:?} {}", ended.stderr.trim()))
         }
     }
+}
+
+/// Then nothing was tried, and nothing proven.
+fn not_started(stage: &str, errno: i32) -> String {
+    let errno = toolcell_types::names::errno(errno);
+    format!("the survey's program, which is toolcell's own file, could not be started: {stage}: {errno}")
 }
 
 impl Looked<'_> {
@@ -244,16 +247,21 @@ impl Looked<'_> {
 
     fn ended_by_itself(&self) -> Side {
         const ACT: &str = "run within the limit to its own end";
-        match self.cell(SurveyAct::Probe).map(|ended| &ended.report.cause) {
-            Some(EndCause::Exited(0)) => Side::tried(ACT, "exit 0", true),
-            Some(other) => Side::tried(ACT, format!("{other:?}"), false),
-            None => Side::not_tried(ACT, "there was no cell"),
-        }
+        self.seen_of(SurveyAct::Probe, ACT, |ended| {
+            let is_well = ended.report.cause == EndCause::Exited(0);
+            let got = if is_well { "exit 0".to_owned() } else { format!("{:?}", ended.report.cause) };
+            Side::tried(ACT, got, is_well)
+        })
     }
 
     fn seen_of(&self, act: SurveyAct, doing: &str, side: impl FnOnce(&Ended) -> Side) -> Side {
         match self.built(act) {
-            Some(Built::Yes(ended)) => side(ended),
+            Some(Built::Yes(ended)) => {
+                if let EndCause::StartFailed { stage, errno } = &ended.report.cause {
+                    return Side::not_tried(doing, not_started(stage, *errno));
+                }
+                side(ended)
+            }
             Some(Built::No(fault)) => Side::not_tried(doing, format!("its cell could not be built: {fault:?}")),
             Some(Built::Unseen(why)) => Side::not_tried(doing, why.clone()),
             None => Side::not_tried(doing, "its cell was not built"),
@@ -285,6 +293,10 @@ impl Looked<'_> {
             Side::tried("compute at all", format!("{} µs", used(ended)), used(ended) > 0)
         });
         let forbidden = self.seen_of(act, &doing, |ended| match ended.report.usage.throttled_us {
+            // It did not get what it may have, so that there was nothing to hold back.
+            Some(0) if is_within(used(ended), ended.report.usage.wall_us, act.limits().cpu_millis) => {
+                Side::not_tried(doing.clone(), "the machine was too busy for it to get that much")
+            }
             Some(held) => Side::tried(doing.clone(), format!("held back for {held} µs"), held > 0),
             None => Side::not_tried(doing.clone(), "the kernel does not count it"),
         });
@@ -307,6 +319,11 @@ impl Looked<'_> {
         });
         (allowed, forbidden)
     }
+}
+
+/// Whether this is no more than that share of one processor over that time, all of it known.
+fn is_within(used_us: u64, wall_us: Option<u64>, millis: u64) -> bool {
+    wall_us.is_some_and(|wall_us| used_us.saturating_mul(1000) <= wall_us.saturating_mul(millis))
 }
 
 fn unseen(why: &str) -> Cause {

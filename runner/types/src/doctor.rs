@@ -59,8 +59,9 @@ impl SurveyAct {
         match self {
             Self::Probe => all,
             Self::Sleep => Limits { wall_ms: 100, ..all },
-            // A quarter of a processor for two and a half of its periods of 100 ms: the kernel has to throttle it.
-            Self::Spin => Limits { cpu_ms: 60, cpu_millis: 250, ..all },
+            // A tenth of a processor for four of its periods of 100 ms: the kernel has to throttle it, unless the machine is
+            // so busy that it does not get even that.
+            Self::Spin => Limits { cpu_ms: 40, cpu_millis: 100, ..all },
             Self::Flood => Limits { output_keep_bytes: 4 * KIB, output_limit_bytes: 64 * KIB, ..all },
         }
     }

@@ -107,6 +107,16 @@ fn what_cannot_be_tried_is_only_read_back() {
 }
 
 #[test]
+fn limits_that_no_program_ran_into_are_only_read_back() {
+    let unstarted = || Built::Yes(boxed(EndCause::StartFailed { stage: "exec".into(), errno: 13 }, Vec::new()));
+    let checks = checks(&SurveyAct::ALL.map(|act| (act, unstarted())), &[]);
+    for id in [ControlId::OutputCap, ControlId::WallClock, ControlId::CpuClock, ControlId::CgroupCpu] {
+        let check = one(&checks, id);
+        assert_eq!((check.state, check.proof), (CheckState::Enforced, Proof::ReadBack), "{check:?}");
+    }
+}
+
+#[test]
 fn a_limit_that_does_not_bite_is_unavailable() {
     let mut cells = cells(program_says(&all_trials()));
     for (act, id) in [
@@ -124,6 +134,13 @@ fn a_limit_that_does_not_bite_is_unavailable() {
     unthrottled.report.usage.throttled_us = Some(0);
     cells[2].1 = Built::Yes(Box::new(unthrottled));
     assert_eq!(one(&checks(&cells, &[]), ControlId::CgroupCpu).state, CheckState::Unavailable);
+    // 60 ms of processor time in two seconds are less than a tenth.
+    let mut starved = ended(EndCause::CpuLimit, Vec::new());
+    (starved.report.usage.throttled_us, starved.report.usage.wall_us) = (Some(0), Some(2_000_000));
+    cells[2].1 = Built::Yes(Box::new(starved));
+    let starved = checks(&cells, &[]);
+    let share = one(&starved, ControlId::CgroupCpu);
+    assert_eq!((share.state, share.proof, share.forbidden.holds), (CheckState::Enforced, Proof::ReadBack, None));
 }
 
 #[test]

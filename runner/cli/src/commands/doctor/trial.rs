@@ -28,6 +28,8 @@ use crate::serve::Place;
 
 /// Were this process killed, the trial would end by itself.
 const IDLE_EXIT_S: &str = "30";
+/// How long a `serve` that gives up may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// From the word that it shall end to its end; longer than `serve` gives its own parts.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 
@@ -64,9 +66,12 @@ pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Re
     };
     let home = Home(home);
     let (serve, ready) = launch(args, (&home, place), accepted).context("cannot start serve").map_err(fault)?;
-    let serve = Serve(serve);
+    let mut serve = Serve(serve);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let asked = runtime.context("cannot wait for serve").map_err(fault)?.block_on(ask(ready, place.trial_socket()));
+    if matches!(asked, Ok(None) | Err(Asking::Failed(_))) {
+        serve.wait_for_last_words();
+    }
     let ended = serve.end();
     match asked {
         Ok(Some(report)) => {
@@ -109,6 +114,14 @@ impl Serve {
     /// Asks it to end, waits, and kills it only if it does not.
     fn end(mut self) -> io::Result<()> {
         self.stop()
+    }
+
+    /// It lets go of its pipe, and of its socket, a moment before it has said why.
+    fn wait_for_last_words(&mut self) {
+        let begin = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) && begin.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn stop(&mut self) -> io::Result<()> {
