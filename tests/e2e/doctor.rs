@@ -95,8 +95,8 @@ fn the_endpoint_tells_the_same_as_the_command_and_only_to_operators() {
     assert_eq!(endpoint.warnings, command.warnings);
     assert_eq!((endpoint.ready, &endpoint.serve), (true, &command.serve));
     proven(&endpoint);
-    let acts = |report: &DoctorReport| -> Vec<(String, String)> {
-        report.controls.iter().map(|one| (one.allowed.act.clone(), one.forbidden.act.clone())).collect()
+    let acts = |report: &DoctorReport| -> Vec<(ControlId, Proof, String)> {
+        report.controls.iter().map(|one| (one.id, one.proof, one.allowed.act.clone())).collect()
     };
     assert_eq!(acts(&endpoint), acts(&command));
     assert!(instance.receipts().len() == 1, "nothing of a survey is in the log");

@@ -31,7 +31,7 @@ mod survey;
 mod verdict;
 mod workshop;
 
-pub use cgroup::{CgroupError, find_groups, settle_groups};
+pub use cgroup::{CgroupError, OwnGroup, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use ids::CellIds;

@@ -11,8 +11,9 @@ use toolcell_types::{Answer, CallId, CallState, CallsPage, Health, KeysPage, Rec
 use crate::http1::{Ask, Reply, exchange, open};
 use crate::{ClientError, OutputStream, Stream};
 
-/// A survey has four cells with clocks of some 20 seconds each, and may have to wait for the one before.
-const SURVEY_PATIENCE: Duration = Duration::from_secs(300);
+/// A survey has four cells with clocks of a minute each, and may have to wait for the one before. It takes half a second where
+/// the machine is not busy.
+const SURVEY_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Asks the daemon behind one socket. Cheap to clone; holds no connection.
 #[derive(Debug, Clone)]

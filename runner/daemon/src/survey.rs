@@ -24,7 +24,7 @@ use crate::output::{CapturedOutput, Output};
 /// For so long a report is not made anew: a machine's settings change more slowly, and each survey costs four cells.
 const FRESH: Duration = Duration::from_secs(2);
 /// From the question to an armed cell, and from there to its end: beyond what the launcher's own clocks allow.
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// Most bytes that are passed on of what a survey's program complains about.
 const COMPLAINT_BYTES: usize = 512;
 

@@ -44,8 +44,8 @@ impl SurveyAct {
     #[must_use]
     pub fn limits(self) -> Limits {
         let all = Limits {
-            wall_ms: 20_000,
-            cpu_ms: 15_000,
+            wall_ms: 60_000,
+            cpu_ms: 30_000,
             memory_bytes: 64 * MIB,
             pids: 16,
             cpu_millis: 1000,

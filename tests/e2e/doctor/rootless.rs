@@ -48,7 +48,7 @@ fn what_an_ordinary_user_lacks_is_told_with_the_way_to_it_and_accepted_by_name()
         let left = std::fs::read_dir(user.state()).unwrap().filter_map(Result::ok);
         let left: Vec<_> = left.map(|entry| entry.file_name()).filter(|name| name != "toolcell").collect();
         assert_eq!(left, Vec::<std::ffi::OsString>::new(), "nothing of a trial stays");
-        assert_eq!(user.processes(), Vec::new());
+        assert_eq!(user.launchers(), Vec::new());
     }
 }
 

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use rustix::io::FdFlags;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
+use toolcell_cell::OwnGroup;
 use toolcell_client::Client;
 use toolcell_types::ControlId;
 use toolcell_types::doctor::DoctorReport;
@@ -65,6 +66,7 @@ pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Re
         Err(error) => return Ok(Tried::Refused(super::refusal_of(&error))),
     };
     let home = Home(home);
+    let group = OwnGroup::of_process();
     let (serve, ready) = launch(args, (&home, place), accepted).context("cannot start serve").map_err(fault)?;
     let mut serve = Serve(serve);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -73,6 +75,10 @@ pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Re
         serve.wait_for_last_words();
     }
     let ended = serve.end();
+    // On cgroup version 2 it may have moved us out of its way.
+    if let Some(Err(error)) = group.as_ref().map(OwnGroup::go_back) {
+        tracing::debug!(error = %error, "this process stays in the leaf of its group");
+    }
     match asked {
         Ok(Some(report)) => {
             ended.context("the trial's serve did not end").map_err(fault)?;
