@@ -281,6 +281,66 @@ impl DoctorReport {
 mod tests {
     use super::*;
 
+    /// The shape that programs rely on: a change here is one for them.
+    #[test]
+    fn a_report_has_this_shape() {
+        let json = serde_json::json!({
+            "version": "0.1.0", "architecture": "x86_64", "kernel": "6.1.0", "is_root": true, "container": null,
+            "ready": false, "serve": { "starts": false, "reason": "in use", "remedy": "end it" },
+            "accept_unavailable": ["landlock.net"],
+            "controls": [{
+                "id": "seccomp", "state": "enforced", "required": true, "proof": "two-sided",
+                "verification": "read-back", "requested": { "mode": 2 }, "observed": { "mode": 2 },
+                "allowed": { "act": "getpid", "got": "7", "holds": true },
+                "forbidden": { "act": "unshare(0)", "got": "not tried", "holds": null },
+                "reason": null, "remedy": null,
+            }],
+            "warnings": [{
+                "setting": "kernel.core_pattern", "value": "|/x", "removes": "a", "instead": "b", "remedy": "c",
+            }],
+        });
+        let report: DoctorReport = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&report).unwrap(), json);
+    }
+
+    #[test]
+    fn ready_means_that_serve_starts_and_that_all_required_controls_are_there() {
+        let check = |id: ControlId, state| ControlCheck {
+            id,
+            state,
+            required: id.is_required_by_default(),
+            proof: Proof::None,
+            verification: None,
+            requested: Value::Null,
+            observed: Value::Null,
+            allowed: Side::not_tried("", ""),
+            forbidden: Side::not_tried("", ""),
+            reason: None,
+            remedy: None,
+        };
+        let ready = |starts, missing: Option<ControlId>, state| {
+            let of = |id| check(id, if Some(id) == missing { state } else { CheckState::Enforced });
+            let report = DoctorReport {
+                version: String::new(),
+                architecture: String::new(),
+                kernel: String::new(),
+                is_root: true,
+                container: None,
+                ready: false,
+                serve: ServeCheck { starts, ..ServeCheck::default() },
+                accept_unavailable: Vec::new(),
+                controls: ControlId::ALL.into_iter().map(of).collect(),
+                warnings: Vec::new(),
+            };
+            report.judged().ready
+        };
+        assert!(ready(true, None, CheckState::Enforced));
+        assert!(ready(true, Some(ControlId::LandlockNet), CheckState::Unavailable), "a second line");
+        assert!(!ready(false, None, CheckState::Enforced));
+        assert!(!ready(true, Some(ControlId::Seccomp), CheckState::Unavailable));
+        assert!(!ready(true, Some(ControlId::Seccomp), CheckState::Unknown));
+    }
+
     #[test]
     fn a_survey_s_limits_are_ones_that_a_launcher_takes() {
         for act in SurveyAct::ALL {
