@@ -18,10 +18,14 @@ const TABLE: &[(&str, &[&str])] = &[
     ("cell", &["types", "sys", "doctor"]),
     ("signer", &["types", "sys", "receipts"]),
     ("client", &["types"]),
+    ("lab", &["types", "client", "receipts"]),
     ("daemon", &["types", "sys", "policy", "receipts", "ledger", "images", "doctor"]),
     (
         "cli",
-        &["types", "sys", "policy", "receipts", "ledger", "images", "doctor", "cell", "signer", "client", "daemon"],
+        &[
+            "types", "sys", "policy", "receipts", "ledger", "images", "doctor", "cell", "signer", "client", "lab",
+            "daemon",
+        ],
     ),
     ("tests", &["types"]),
 ];
@@ -143,6 +147,26 @@ fn unsafe_stands_in_sys_alone() {
         }
     }
     assert!(in_sys > 0, "the control: the search finds it where it is");
+}
+
+/// A clock that an administrator can set is for time stamps. Durations and limits come from others.
+#[test]
+fn the_time_of_day_is_read_in_one_place() {
+    const NAMES: [&str; 8] =
+        ["Realtime", "RealtimeAlarm", "SystemTime", "now_utc", "now_local", "gettimeofday", "CLOCK_REALTIME", "Utc"];
+    let mut found = Vec::new();
+    for path in sources() {
+        if path.starts_with(workspace_root().join("tests")) {
+            continue;
+        }
+        for line in code_lines(&path) {
+            if line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| NAMES.contains(&word)) {
+                found.push((path.clone(), line));
+            }
+        }
+    }
+    let [(path, line)] = found.as_slice() else { panic!("one place: {found:#?}") };
+    assert!(path.ends_with("runner/daemon/src/clock.rs") && line.contains("ClockId::Realtime"), "{line}");
 }
 
 #[test]

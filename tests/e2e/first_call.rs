@@ -30,7 +30,8 @@ fn the_readme_s_command_builds_starts_what_it_needs_and_prints_42() {
     machine.stop_daemon();
 }
 
-/// The README's shell examples, line by line, without those that build or test.
+/// The README's shell examples, line by line, without those that build or test. Those with containers are in a block of
+/// another kind: nothing can be had from a registry here, and the module `container` does what they stand for.
 fn readme_examples() -> Vec<String> {
     let readme = std::fs::read_to_string(workspace_root().join("README.md")).unwrap();
     let blocks = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());

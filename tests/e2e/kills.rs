@@ -62,9 +62,10 @@ impl Holdings {
         let mut more = new(&self.mounts, &before.mounts);
         more.extend(new(&self.cgroups, &before.cgroups));
         more.extend(new(&self.files, &before.files));
-        more.extend(
-            self.processes.iter().filter(|pid| !before.processes.contains(pid)).map(|pid| format!("pid {pid}")),
-        );
+        // By their number: which process waits to open the next mounts may have changed.
+        let new = self.processes.iter().filter(|pid| !before.processes.contains(pid));
+        let has_more = self.processes.len() > before.processes.len();
+        more.extend(new.filter(|_| has_more).map(|pid| format!("pid {pid}")));
         for (pid, count) in &self.descriptors {
             let least = before.descriptors.get(pid).copied().unwrap_or(0);
             more.extend((*count > least).then(|| format!("{count} descriptors of {pid}, before {least}")));

@@ -26,13 +26,21 @@ mod doctor;
 #[cfg(test)]
 mod escapes;
 #[cfg(test)]
+mod field;
+#[cfg(test)]
+mod field_cases;
+#[cfg(test)]
 mod first_call;
 #[cfg(test)]
 mod groups;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod logs;
+#[cfg(test)]
+mod own_machine;
 #[cfg(test)]
 mod posture;
 #[cfg(test)]

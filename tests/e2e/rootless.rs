@@ -4,6 +4,7 @@
 mod calls;
 mod deaths;
 mod forbidden;
+mod groups;
 mod mounts;
 mod posture;
 mod verdicts;

@@ -107,6 +107,21 @@ fn a_container_s_top_group_holds_the_cells() {
 }
 
 #[test]
+fn a_group_that_was_bound_over_the_whole_tree_holds_the_cells_of_who_is_not_in_it() {
+    needs!(Need::UnifiedCgroups, Need::Tool("unshare"));
+    let place = Place::make();
+    // As in a container that has the host's cgroup namespace, and one of its groups.
+    let script = format!("set -e; mount --bind {} /sys/fs/cgroup; exec \"$0\" \"$@\"", place.0.display());
+    let words = ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", &script];
+    let instance = Setup::default().wrapped(&words).start();
+    let running = Running::until_up(&instance, &waits());
+    let own = place.0.file_name().unwrap().to_str().unwrap();
+    assert_eq!(cell(&running), format!("/{own}/toolcell/{}/cell-1", instance.name()));
+    cancel(&running);
+    drop(instance.stop());
+}
+
+#[test]
 fn a_parent_with_processes_is_refused_with_who_they_are() {
     needs!(Need::UnifiedCgroups);
     let place = Place::make();

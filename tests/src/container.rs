@@ -4,52 +4,21 @@
 //! after a failure too; those of a test process that was killed go when the next one begins.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::carried::{self, Report};
-use crate::command::{Finished, Live, command, run, workspace_root};
+use crate::command::{Finished, command, run, workspace_root};
+use crate::groups::{PREFIX, fresh_name, groups, is_removed, make_groups, named_groups};
 use crate::host::cgroup_roots;
 use crate::place::fresh_dir;
 
-/// Groups of the machine's, one per hierarchy, that go with it.
-#[derive(Debug)]
-pub struct Groups(String);
-
-impl Groups {
-    /// A name that nobody has; who gets it makes them.
-    #[must_use]
-    pub fn name() -> Self {
-        Self(fresh_name())
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        let stays: Vec<PathBuf> = groups(&self.0).into_iter().filter(|group| !is_removed(group)).collect();
-        assert!(std::thread::panicking() || stays.is_empty(), "left: {stays:#?}");
-    }
-}
-
-fn fresh_name() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Begins every name.
-const PREFIX: &str = "toolcell-tests-";
-/// What version 1 has in trees of their own.
-const CONTROLLERS: [&str; 5] = ["memory", "cpu", "cpuacct", "pids", "freezer"];
 /// The tag of what the suite is carried in.
 const SUITE: &str = "suite";
+
+/// Ids that no test outside of a container has.
+const FIRST_UID: u32 = 1_230_000_000;
 
 /// What a container is given so that toolcell can work in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +57,7 @@ impl Grounds {
         let root = dir.path().join("root");
         carried::make_root(&root);
         grounds.import(&root, SUITE);
-        for group in groups(&grounds.name) {
-            fs::create_dir(&group).unwrap_or_else(|error| panic!("{}: {error}", group.display()));
-        }
+        drop(make_groups(&grounds.name));
         grounds
     }
 
@@ -140,6 +107,16 @@ impl Grounds {
     #[must_use]
     pub fn image(&self, tag: &str) -> String {
         format!("{}:{tag}", self.name)
+    }
+
+    /// Gives the groups to a user.
+    ///
+    /// # Panics
+    /// If that is not possible.
+    pub fn give_groups_to(&self, uid: u32) {
+        for group in groups(&self.name) {
+            std::os::unix::fs::chown(&group, Some(uid), Some(uid)).expect("a group can be given away");
+        }
     }
 
     /// A container to be started, with nothing but a name and no network.
@@ -221,10 +198,10 @@ impl Container<'_> {
         self
     }
 
-    fn command(&self, words: &[&str]) -> std::process::Command {
+    fn command(&self, kind: &[&str], words: &[&str]) -> std::process::Command {
         let mut docker = command("docker");
         let label = format!("toolcell-tests={}", self.grounds.name);
-        docker.args(["run", "--rm", "--network", "none", "--label", &label]).args(&self.flags);
+        docker.arg("run").args(kind).args(["--network", "none", "--label", &label]).args(&self.flags);
         docker.arg(&self.image).args(words);
         docker
     }
@@ -235,7 +212,7 @@ impl Container<'_> {
     /// If it takes longer than a minute.
     #[must_use]
     pub fn run(&self, words: &[&str]) -> Finished {
-        run(&mut self.command(words))
+        run(&mut self.command(&["--rm"], words))
     }
 
     /// Starts it in the background, with its own command, under the name that these grounds have.
@@ -245,8 +222,7 @@ impl Container<'_> {
     #[must_use]
     pub fn start(&self) -> Started<'_> {
         let name = &self.grounds.name;
-        let container = self.clone().with(&["--detach", "--name", name]);
-        assert_eq!(run(&mut container.command(&[])).expect_code(0).code, 0);
+        assert_eq!(run(&mut self.command(&["--detach", "--name", name], &[])).expect_code(0).code, 0);
         Started(name)
     }
 
@@ -262,7 +238,8 @@ impl Container<'_> {
         let errors = results.try_clone().expect("a descriptor can be doubled");
         let line: Vec<&str> = std::iter::once("/suite/suite.sh").chain(words.iter().copied()).collect();
         let begin = Instant::now();
-        let mut docker = self.command(&line);
+        let container = self.clone().with(&["--env", &format!("TOOLCELL_TESTS_FIRST_UID={FIRST_UID}")]);
+        let mut docker = container.command(&["--rm"], &line);
         let mut running =
             docker.stdout(Stdio::from(results)).stderr(Stdio::from(errors)).spawn().expect("docker starts");
         while running.try_wait().expect("our own child can be waited for").is_none() {
@@ -292,31 +269,24 @@ impl Started<'_> {
     /// Ends its first process as an operator does; the value is its exit code, and what it printed.
     ///
     /// # Panics
-    /// If it does not end within the engine's ten seconds.
+    /// If the engine does not say how it ended.
     #[must_use]
     pub fn stop(&self) -> (i32, String) {
-        let follow = Live::start(command("docker").args(["logs", "--follow", self.0]));
-        let wait = Live::start(command("docker").args(["wait", self.0]));
         assert_eq!(run(command("docker").args(["stop", self.0])).expect_code(0).code, 0);
-        let code = wait.finish().text().trim().parse().expect("the engine tells the exit code");
-        (code, follow.finish().stderr)
+        let inspect = ["inspect", "--format", "{{.State.ExitCode}}", self.0];
+        let code = run(command("docker").args(inspect)).expect_code(0).text();
+        let said = run(command("docker").args(["logs", self.0])).expect_code(0).stderr;
+        (code.trim().parse().expect("the engine tells the exit code"), said)
     }
-}
-
-/// The groups of that name: one per hierarchy that cells need.
-fn groups(name: &str) -> Vec<PathBuf> {
-    let roots = cgroup_roots();
-    let is_needed = |root: &&crate::CgroupRoot| CONTROLLERS.iter().any(|controller| root.has(controller));
-    let version_1 = roots.iter().any(|root| !root.is_unified() && root.has("memory"));
-    let needed = roots.iter().filter(is_needed).filter(|root| root.is_unified() != version_1);
-    needed.map(|root| root.path.join(name)).collect()
 }
 
 /// Removes what test processes left that are not there any more.
 fn sweep() {
     let listed = run(command("docker").args(["image", "ls", "--format", "{{.Repository}}"])).text();
     let volumes = run(command("docker").args(["volume", "ls", "--format", "{{.Name}}"])).text();
-    for name in listed.lines().chain(volumes.lines()).filter_map(|name| name.strip_prefix(PREFIX)) {
+    let groups = named_groups();
+    let names = listed.lines().chain(volumes.lines()).chain(groups.iter().map(String::as_str));
+    for name in names.filter_map(|name| name.strip_prefix(PREFIX)) {
         let owner = name.split('-').next().unwrap_or_default();
         if !Path::new("/proc").join(owner).exists() {
             // Another test process may be at it as well.
@@ -340,36 +310,13 @@ fn clean(name: &str) -> Vec<String> {
 fn clean_containers(name: &str) -> Vec<String> {
     let filter = format!("label=toolcell-tests={name}");
     let containers = run(command("docker").args(["container", "ls", "--all", "--quiet", "--filter", &filter])).text();
-    containers.lines().filter_map(|container| complaint(&["container", "rm", "--force", container])).collect()
+    containers
+        .lines()
+        .filter_map(|container| complaint(&["container", "rm", "--force", "--volumes", container]))
+        .collect()
 }
 
 fn complaint(words: &[&str]) -> Option<String> {
     let finished = run(command("docker").args(words));
     (finished.code != 0).then(|| format!("docker {}: {}", words.join(" "), finished.stderr))
-}
-
-/// Removes a group and those below; a member that was killed with its container may take a moment to be gone.
-fn is_removed(group: &Path) -> bool {
-    let end = Instant::now() + Duration::from_secs(5);
-    loop {
-        remove_tree(group);
-        if !group.exists() {
-            return true;
-        }
-        if Instant::now() > end {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Of a group's files none can be removed, and none need be.
-fn remove_tree(group: &Path) {
-    for entry in fs::read_dir(group).into_iter().flatten().filter_map(Result::ok) {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path());
-        }
-    }
-    // Busy, or gone: the caller looks.
-    drop(fs::remove_dir(group));
 }

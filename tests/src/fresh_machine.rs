@@ -94,10 +94,13 @@ impl FreshMachine {
         let run = self.dir.path().join("run").to_string_lossy().into_owned();
         let here = |process: &Process| mount_lines(&process.pid.to_string()).iter().any(|line| line.contains(&run));
         let roles = ["launcher", "serve"];
-        let all = Process::all().into_iter();
-        all.filter(|process| process.line.split(' ').nth(1).is_some_and(|word| roles.contains(&word)) && here(process))
-            .map(|process| process.pid)
-            .collect()
+        let is_one = |process: &Process| {
+            process.line.split(' ').nth(1).is_some_and(|word| roles.contains(&word)) && here(process)
+        };
+        let found: Vec<Process> = Process::all().into_iter().filter(is_one).collect();
+        // Without their own children, which are copies of them.
+        let pids: Vec<u32> = found.iter().map(|process| process.pid).collect();
+        found.into_iter().filter(|process| !pids.contains(&process.parent)).map(|process| process.pid).collect()
     }
 
     /// Ends the daemon that was started on it, and waits for that.

@@ -278,7 +278,9 @@ impl Instance {
     fn find_parts(&self) -> Option<Vec<Process>> {
         let launcher = self.child.id();
         let all = Process::all().into_iter();
-        let parts: Vec<Process> = all.filter(|p| p.pid == launcher || p.parent == launcher).collect();
+        let mut parts: Vec<Process> = all.filter(|p| p.pid == launcher || p.parent == launcher).collect();
+        // Before its opener of mounts, which is a copy of it.
+        parts.sort_by_key(|part| part.pid != launcher);
         let there = |role: &&str| parts.iter().any(|part| role_of(part) == *role);
         let complete = ["launcher", "daemon"].iter().all(there);
         let complete = complete && (!self.home().has_groups() || self.find_cgroup_dir("memory").is_some());

@@ -14,6 +14,9 @@ pub enum Need {
     /// The same with cgroup version 2. The test machine of the suite itself may be another: there these tests are left
     /// to the virtual machine, which runs them (see the module `vm`), and so are never a failure here.
     UnifiedCgroups,
+    /// To be alone on a machine that is the suite's own, whose clock and swap it may change: the virtual machine says so
+    /// with `TOOLCELL_TESTS_OWN_MACHINE=1`. Elsewhere these tests are left to it.
+    OwnMachine,
     /// To be started as root, where ordinary users can be made; or as one. They may have user namespaces.
     OrdinaryUsers,
     /// Ordinary users with subordinate ids, as only root can make them.
@@ -35,6 +38,10 @@ impl Need {
         match self {
             Self::Root => can_run_cells(|_root| true),
             Self::UnifiedCgroups => can_run_cells(CgroupRoot::is_unified),
+            Self::OwnMachine => {
+                std::env::var_os("TOOLCELL_TESTS_OWN_MACHINE").is_some_and(|value| value == "1")
+                    && can_run_cells(|_root| true)
+            }
             Self::OrdinaryUsers => {
                 let can_be_made =
                     || ["useradd", "newuidmap", "newgidmap"].into_iter().all(|name| Self::Tool(name).is_there());
@@ -71,7 +78,7 @@ pub fn missing(test: &str, needs: &[Need]) -> bool {
     let Some(first) = needs.iter().find(|need| !need.is_there()) else {
         return false;
     };
-    if *first == Need::UnifiedCgroups {
+    if matches!(first, Need::UnifiedCgroups | Need::OwnMachine) {
         return true;
     }
     let must_run = std::env::var_os("TOOLCELL_TESTS_MUST_RUN").is_some_and(|value| value == "1");

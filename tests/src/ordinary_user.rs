@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::command::{command, run, toolcell_path};
 use crate::place;
-use crate::process::Process;
+use crate::process::{OPENER, Process};
 use crate::wait::eventually;
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -203,7 +203,8 @@ impl OrdinaryUser {
     pub fn launchers(&self) -> Vec<Process> {
         let is_launcher = |process: &Process| process.line.split(' ').nth(1) == Some("launcher");
         let is_first = |process: &Process| process.status("NSpid").split_whitespace().count() == 1;
-        self.processes().into_iter().filter(|process| is_launcher(process) && is_first(process)).collect()
+        let is_one = |process: &Process| is_launcher(process) && is_first(process) && process.name != OPENER;
+        self.processes().into_iter().filter(is_one).collect()
     }
 
     /// Ends them, as whoever logs out does.

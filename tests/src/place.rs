@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::command::{toolcell_path, workspace_root};
 
-/// First user id of the suite's ranges: away from the product's own default base.
+/// First user id of the suite's ranges: away from the product's own default base. `TOOLCELL_TESTS_FIRST_UID` names another,
+/// for a suite in a container, whose processes the machine's own sees.
 const FIRST_UID: u32 = 1_200_000_000;
 const RANGE: u32 = 65_536;
 const RANGES: u32 = 256;
@@ -77,7 +78,7 @@ impl UidRange {
             let file = File::create(dir.join(n.to_string())).expect("a range's lock file opens");
             if let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 // The one above is for a second instance beside, as a trial of `doctor` is one.
-                return Self { base: FIRST_UID + n * 2 * RANGE, _lock: lock };
+                return Self { base: first_uid() + n * 2 * RANGE, _lock: lock };
             }
         }
         panic!("{RANGES} user id ranges are taken: are that many tests running?");
@@ -87,6 +88,11 @@ impl UidRange {
     pub(crate) fn base(&self) -> u32 {
         self.base
     }
+}
+
+fn first_uid() -> u32 {
+    let named = std::env::var("TOOLCELL_TESTS_FIRST_UID").ok();
+    named.map_or(FIRST_UID, |id| id.parse().expect("TOOLCELL_TESTS_FIRST_UID is a user id"))
 }
 
 /// Whether an id lies in the range that starts at `base`.

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use crate::wait::eventually;
 
+/// Name of the process that opens callers' mounts for the launcher. It is a copy of it, with its command line.
+pub const OPENER: &str = "toolcell-opener";
+
 /// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {

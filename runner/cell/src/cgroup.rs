@@ -22,7 +22,7 @@ use toolcell_types::{CellId, Limits};
 
 pub(crate) use self::counters::{Counters, CpuTime, ReadBack, Witnesses};
 pub use self::error::CgroupError;
-use self::files::{mismatch, read};
+use self::files::read;
 pub use self::v2::OwnGroup;
 use crate::mountinfo::{self, Mount};
 
@@ -55,6 +55,17 @@ pub fn settle_groups(parent: Option<&str>, instance: &str) -> Result<String, Cgr
     };
     hierarchies.open(&parent, instance)?.remove()?;
     Ok(parent)
+}
+
+/// Whether a user who is not root was given groups here: the top of what is mounted of each hierarchy, or on version 2 the
+/// group that this process is in. Changes nothing. Where nothing was given there are no groups, which is no fault.
+#[must_use]
+pub fn are_groups_given() -> bool {
+    match Hierarchies::find() {
+        Ok(Hierarchies::V1(tops)) => tops.iter().all(|(_, top)| top.is_writable()),
+        Ok(Hierarchies::V2(mount)) => v2::is_own_group_given(&mount),
+        Err(_) => false,
+    }
 }
 
 /// Where the controllers are.
@@ -127,7 +138,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the groups of one cell and sets its limits, each read back.
+    /// Makes the groups of one cell and sets its limits. What the kernel made of them is read back once the cell's
+    /// processes are in it.
     pub(crate) fn create(&self, cell: CellId, limits: &Limits) -> Result<Cgroup, CgroupError> {
         match self {
             Self::V1(instance) => instance.create(cell, limits).map(Cgroup::V1),
@@ -176,6 +188,15 @@ impl Cgroup {
             Self::V1(group) => group.memory_limits(limits),
             Self::V2(group) => group.memory_limits(limits),
             Self::Absent => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether this kernel counts swap, so that it can be limited.
+    pub(crate) fn counts_swap(&self) -> bool {
+        match self {
+            Self::V1(group) => group.counts_swap(),
+            Self::V2(group) => group.counts_swap(),
+            Self::Absent => false,
         }
     }
 
@@ -293,13 +314,6 @@ fn cpu_quota_us(limits: &Limits) -> u64 {
 fn whole_pages(bytes: u64) -> u64 {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
     bytes / page * page
-}
-
-fn all_agree(backs: Vec<ReadBack>) -> Result<(), CgroupError> {
-    match backs.into_iter().find(|back| back.got != back.wanted) {
-        Some(back) => mismatch(Path::new(back.name), &counters::text(&back.wanted), &counters::text(&back.got)),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

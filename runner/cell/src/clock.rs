@@ -8,6 +8,7 @@ use rustix::time::{
 };
 
 /// CLOCK_MONOTONIC in microseconds.
+#[expect(clippy::disallowed_methods, reason = "the one place of this crate where a clock is read")]
 pub(crate) fn monotonic_us() -> u64 {
     to_us(clock_gettime(ClockId::Monotonic))
 }

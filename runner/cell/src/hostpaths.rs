@@ -45,6 +45,58 @@ pub(crate) enum Deputy {
     OwnUser,
 }
 
+/// A path of the host that an image shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ImagePath<'p> {
+    /// Which.
+    pub(crate) host: &'p str,
+    /// Whether it may be absent.
+    pub(crate) optional: bool,
+    /// Whether a link is shown as a link.
+    pub(crate) keeps_link: bool,
+}
+
+/// What is at a path of an image.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Nothing, which is allowed.
+    Nothing,
+    /// A link, and where to.
+    Link(String),
+    /// A directory or a file.
+    Tree(Tree),
+}
+
+/// What kept an image from being opened, and at which of its paths.
+pub(crate) type ImageError<'p> = (&'p str, HostPathError);
+
+/// [`Found`], before it is cloned.
+#[derive(Debug)]
+enum Seen {
+    Nothing,
+    Link(String),
+    File(Opened),
+}
+
+impl ImagePath<'_> {
+    fn look(&self, uid: u32) -> Result<Seen> {
+        if self.keeps_link {
+            match rustix::fs::readlink(self.host, Vec::new()) {
+                Ok(target) => return Ok(Seen::Link(target.to_string_lossy().into_owned())),
+                // No link (readlink(2)).
+                Err(rustix::io::Errno::INVAL) => {}
+                Err(rustix::io::Errno::NOENT) if self.optional => return Ok(Seen::Nothing),
+                Err(errno) => return Err(HostPathError::Call { action: "look at", source: errno.into() }),
+            }
+        }
+        match open_readable(self.host, uid) {
+            Ok(opened) => Ok(Seen::File(opened)),
+            Err(error) if self.optional && error.is_absent() => Ok(Seen::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// The host's paths for one cell.
 #[derive(Debug)]
 pub(crate) struct HostPaths {
@@ -86,24 +138,30 @@ impl HostPaths {
         Ok(tree)
     }
 
-    /// Opens what an image names, under ids that own nothing; without root as the launcher's user.
-    pub(crate) fn open_for_image(&self, path: &str) -> Result<Tree> {
-        let opened = self.as_nobody(|| open_readable(path, self.ids.tool.uid))?;
-        refuse_kernel_fs(opened.file.as_fd())?;
-        clone_tree(&opened, Depth::All)
-    }
-
-    /// The link at `path`, if it is one; `Ok(None)` if it is a directory, or absent. Looked at as an image's path.
-    pub(crate) fn link_target(&self, path: &str) -> Result<Option<String>> {
-        self.as_nobody(|| link_at(path))
-    }
-
-    fn as_nobody<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Opens what an image names, under ids that own nothing; without root as the launcher's user. One change of ids is
+    /// enough for all of it. An error comes with the path that it is about.
+    pub(crate) fn open_for_image<'p>(
+        &self,
+        wanted: &[ImagePath<'p>],
+    ) -> std::result::Result<Vec<Found>, ImageError<'p>> {
         let Id { uid, gid } = self.ids.tool;
-        match self.deputy {
-            Deputy::AnyUser => as_ids(&CallerIds { uid, gid, groups: Vec::new() }, open),
-            Deputy::OwnUser => as_own_user(open),
-        }
+        let look =
+            || Ok(wanted.iter().map(|path| path.look(uid).map_err(|error| (path.host, error))).collect::<Vec<_>>());
+        let seen = match self.deputy {
+            Deputy::AnyUser => as_ids(&CallerIds { uid, gid, groups: Vec::new() }, look),
+            Deputy::OwnUser => as_own_user(look),
+        };
+        let first = wanted.first().map_or("", |path| path.host);
+        let seen = seen.map_err(|error| (first, error))?;
+        let found = seen.into_iter().zip(wanted).map(|(seen, path)| match seen? {
+            Seen::Nothing => Ok(Found::Nothing),
+            Seen::Link(target) => Ok(Found::Link(target)),
+            Seen::File(opened) => {
+                let tree = refuse_kernel_fs(opened.file.as_fd()).and_then(|()| clone_tree(&opened, Depth::All));
+                tree.map(Found::Tree).map_err(|error| (path.host, error))
+            }
+        });
+        found.collect()
     }
 
     /// A caller's own files become readable for the tool where the file system knows how. Root's never do: a daemon
@@ -160,7 +218,9 @@ impl Opened {
 /// file modes out of the effective set) and gives the launcher's own back, whatever happened.
 fn as_ids<T>(ids: &CallerIds, open: impl FnOnce() -> Result<T>) -> Result<T> {
     let failed = |source: io::Error| HostPathError::Ids { uid: ids.uid, source };
-    let own_groups = nix::unistd::getgroups().map_err(|errno| failed(errno.into()))?;
+    // Not nix's, which reads a limit from /proc each time.
+    let own_groups = rustix::process::getgroups().map_err(|errno| failed(errno.into()))?;
+    let own_groups: Vec<Gid> = own_groups.into_iter().map(|group| Gid::from_raw(group.as_raw())).collect();
     let groups: Vec<Gid> = ids.groups.iter().copied().map(Gid::from_raw).collect();
     let (own_uid, own_gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
     setgroups(&groups).map_err(|errno| failed(errno.into()))?;
@@ -173,6 +233,9 @@ fn as_ids<T>(ids: &CallerIds, open: impl FnOnce() -> Result<T>) -> Result<T> {
     let _before = setfsuid(own_uid);
     let _before = setfsgid(own_gid);
     setgroups(&own_groups).map_err(|errno| failed(errno.into()))?;
+    if setfsuid(own_uid) != own_uid || setfsgid(own_gid) != own_gid {
+        return Err(failed(io::ErrorKind::PermissionDenied.into()));
+    }
     result
 }
 
@@ -221,18 +284,6 @@ fn clone_tree(opened: &Opened, depth: Depth) -> Result<Tree> {
     let attr = MountAttr { read_only: true, no_suid: true, no_dev: true, no_exec: false, private: true };
     call("make read-only", set_mount_attributes(tree.as_fd(), attr, depth == Depth::All))?;
     Ok(Tree { tree, is_dir: opened.is_dir })
-}
-
-fn link_at(path: &str) -> Result<Option<String>> {
-    match std::fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => {
-            let target = call("read the link at", std::fs::read_link(path))?;
-            Ok(Some(target.to_string_lossy().into_owned()))
-        }
-        Ok(_) => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(HostPathError::Call { action: "look at", source }),
-    }
 }
 
 #[cfg(test)]

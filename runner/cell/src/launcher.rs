@@ -27,6 +27,7 @@ use crate::error::LauncherError;
 use crate::hostpaths::{Denied, Deputy};
 use crate::link::{Link, LinkError};
 use crate::live::{Live, Over, Step};
+use crate::opener::Opener;
 use crate::readback::{Outside, Terms, describe};
 use crate::stages::{Filters, best_abi};
 use crate::workshop::Workshop;
@@ -59,6 +60,8 @@ struct Launcher {
     shop: Workshop,
     outside: Outside,
     link: Link,
+    /// Whether the loop hears of room in the link's socket.
+    is_told_of_room: bool,
     daemon: OwnedFd,
     signer: OwnedFd,
     signals: SignalFd,
@@ -68,6 +71,8 @@ struct Launcher {
     slots: BTreeMap<CellId, u32>,
     /// Plans whose mounts are being opened, by slot.
     openings: BTreeMap<u32, Opening>,
+    /// Who opens the next plan's mounts, if nobody else's are being opened.
+    opener: Option<Opener>,
     /// Children that opened mounts and are not reaped yet.
     stuck: Vec<Stuck>,
     /// Controls that the operator accepted as unavailable; not the daemon's to say.
@@ -91,6 +96,14 @@ impl std::fmt::Debug for Launcher {
     }
 }
 
+/// Sees whether this kernel has Landlock, without which no cell is made.
+///
+/// # Errors
+/// [`LauncherError::NoLandlock`]; its remedy says what to boot.
+pub fn find_landlock() -> Result<(), LauncherError> {
+    best_abi().map(drop).ok_or(LauncherError::NoLandlock)
+}
+
 impl Launcher {
     fn start(config: LauncherConfig) -> Result<Self, LauncherError> {
         let call = |what: &'static str| move |source: std::io::Error| LauncherError::Call { what, source };
@@ -110,10 +123,11 @@ impl Launcher {
         };
         let outside = Outside::read().map_err(|error| LauncherError::Outside { detail: describe(&error) })?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|errno| call("epoll_create1")(errno.into()))?;
-        let launcher = Self {
+        let mut launcher = Self {
             shop,
             outside,
             link: Link::new(config.daemon).map_err(|source| LauncherError::Link { source })?,
+            is_told_of_room: false,
             daemon: config.daemon_pidfd,
             signer: config.signer_pidfd,
             signals,
@@ -121,6 +135,7 @@ impl Launcher {
             cells: BTreeMap::new(),
             slots: BTreeMap::new(),
             openings: BTreeMap::new(),
+            opener: None,
             stuck: Vec::new(),
             accepted: config.accept_unavailable,
             free: (0..config.ids.cells()).collect(),
@@ -132,6 +147,11 @@ impl Launcher {
             unlink: config.unlink,
             _locks: config.locks,
         };
+        // While there is the least to copy. Where it cannot be had now, it is tried when it is needed.
+        match Opener::start(launcher.shop.opening_rules()) {
+            Ok(opener) => launcher.opener = Some(opener),
+            Err(fault) => tracing::warn!(?fault, "no opener of mounts yet"),
+        }
         launcher.watch(launcher.link.as_fd(), Source::Daemon)?;
         launcher.watch(launcher.daemon.as_fd(), Source::DaemonEnd)?;
         launcher.watch(launcher.signer.as_fd(), Source::SignerEnd)?;
@@ -175,9 +195,13 @@ impl Launcher {
 
     /// Waits for events. Records come before alarms, so that an end which was seen in time is not the clock's.
     fn wait(&mut self) -> Result<Vec<Source>, LauncherError> {
-        let interest = if self.link.wants_to_send() { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-        epoll::modify(&self.epoll, self.link.as_fd(), EventData::new_u64(Source::Daemon.token()), interest)
-            .map_err(|errno| LauncherError::Call { what: "epoll_ctl", source: errno.into() })?;
+        if self.link.wants_to_send() != self.is_told_of_room {
+            self.is_told_of_room = self.link.wants_to_send();
+            let room = if self.is_told_of_room { EventFlags::OUT } else { EventFlags::empty() };
+            let token = EventData::new_u64(Source::Daemon.token());
+            epoll::modify(&self.epoll, self.link.as_fd(), token, EventFlags::IN | room)
+                .map_err(|errno| LauncherError::Call { what: "epoll_ctl", source: errno.into() })?;
+        }
         let mut events = Vec::<Event>::with_capacity(64);
         // Groups that stayed behind are tried again even when nothing else happens.
         let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -234,15 +258,22 @@ impl Launcher {
         match step {
             Step::Wait => Ok(()),
             Step::Armed(controls, outputs) => {
-                self.link.send(&FromLauncher::Armed { cell, controls }, outputs).map_err(link)
+                let said = self.link.send(&FromLauncher::Armed { cell, controls }, outputs).map_err(link);
+                // While the daemon signs. Nothing lets the tool go before the loop comes round again.
+                if let Some(live) = self.cells.get_mut(&slot) {
+                    live.take_baseline();
+                }
+                said
             }
             Step::Over(over) => {
-                self.take_off(cell, slot);
                 let message = match over {
                     Over::Refused(fault, tree_gone) => FromLauncher::Refused { cell, fault, tree_gone },
                     Over::Ended(report) => FromLauncher::Ended { cell, report },
                 };
-                self.link.send(&message, Vec::new()).map_err(link)
+                // Said first: that nothing is left of the cell is known by now, and its empty groups are our own matter.
+                let said = self.link.send(&message, Vec::new()).map_err(link);
+                self.take_off(cell, slot);
+                said
             }
         }
     }

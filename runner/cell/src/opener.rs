@@ -1,8 +1,9 @@
 //! Opening a caller's host paths in a child of their own.
 //!
 //! A file system that does not answer (a network or user-space one whose server hangs) stops whoever touches it. The
-//! launcher must not be that process, as it owns everybody's clocks. So a short-lived child opens the paths under the
-//! caller's ids and hands the trees over; one that takes too long is killed, and if it cannot even be killed, left.
+//! launcher must not be that process, as it owns everybody's clocks. So a child opens the paths under the caller's ids
+//! and hands the trees over; one that takes too long is killed, and if it cannot even be killed, left. One that has
+//! answered is asked again, one plan at a time: it holds nothing but its socket, and no cell is ever a copy of it.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,18 +17,40 @@ use rustix::net::{
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use serde::{Deserialize, Serialize};
 use toolcell_sys::Child;
-use toolcell_types::plan::{CallerIds, LaunchFault, MOUNTS_MAX, PlanMount};
+use toolcell_types::plan::{CallerIds, LaunchFault, MOUNTS_MAX, PACKET_MAX_BYTES, PlanMount};
+use zeroize::Zeroize as _;
 
 use crate::clock::Timer;
-use crate::hostpaths::{Denied, HostPaths, Tree};
+use crate::hostpaths::{Denied, Deputy, HostPaths, Tree};
+use crate::ids::CellIds;
 use crate::readback::describe;
 
 /// How long the paths of one plan may take to open, microseconds.
 const PATIENCE_US: u64 = 5_000_000;
 /// Largest answer of the child, in bytes.
 const ANSWER_MAX_BYTES: usize = 4096;
+/// Name of the child's process.
+const NAME: &std::ffi::CStr = c"toolcell-opener";
 /// Longest text of a failure, in characters.
 const DETAIL_MAX: usize = 500;
+
+/// What the child is asked.
+#[derive(Debug, Serialize, Deserialize)]
+struct Wanted<'a> {
+    /// Slot of the cell, which says for whose eyes the trees are.
+    slot: u32,
+    #[serde(borrow)]
+    mounts: Vec<PlanMount<'a>>,
+    caller: CallerIds,
+}
+
+/// What every opener knows, the same for all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) denied: &'a Denied,
+    pub(crate) deputy: Deputy,
+    pub(crate) ids: CellIds,
+}
 
 /// What the child says; the trees come as descriptors, in order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,7 +63,7 @@ enum Opened {
     Failed { index: u32, errno: i32, detail: String },
 }
 
-/// A child that is opening.
+/// A child that opens.
 #[derive(Debug)]
 pub(crate) struct Opener {
     child: Child,
@@ -54,19 +77,30 @@ pub(crate) struct Opener {
 
 impl Opener {
     /// Starts the child.
-    pub(crate) fn start(
-        mounts: &[PlanMount<'_>],
-        caller: &CallerIds,
-        (denied, paths): (&Denied, &HostPaths),
-    ) -> Result<Self, LaunchFault> {
+    pub(crate) fn start(rules: Rules<'_>) -> Result<Self, LaunchFault> {
         let failed = |errno: Errno| stage(errno.raw_os_error(), "start opening the mounts");
         let (socket, inner) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
         let timer = Timer::new().map_err(failed)?;
-        timer.start(PATIENCE_US).map_err(failed)?;
-        let child = toolcell_sys::clone_process(0, None, || open(&inner, mounts, caller, (denied, paths)))
+        let child = toolcell_sys::clone_process(0, None, || serve(&inner, rules))
             .map_err(|error| stage(error.errno(), "start opening the mounts"))?;
-        Ok(Self { child, socket, timer, uid: caller.uid, trying: 0 })
+        Ok(Self { child, socket, timer, uid: 0, trying: 0 })
+    }
+
+    /// Asks for the mounts of a plan; only of one that has answered all it was asked.
+    pub(crate) fn ask(&mut self, slot: u32, mounts: &[PlanMount<'_>], caller: &CallerIds) -> Result<(), LaunchFault> {
+        let what = "ask for the mounts";
+        let wanted = Wanted { slot, mounts: mounts.to_vec(), caller: caller.clone() };
+        let mut bytes = postcard::to_allocvec(&wanted).map_err(|_none| stage(nix::libc::EPROTO, what))?;
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let sent = rustix::net::send(&self.socket, &bytes, flags);
+        // The next cell is a copy of this memory.
+        bytes.zeroize();
+        let _whole = sent.map_err(|errno| stage(errno.raw_os_error(), what))?;
+        self.timer.start(PATIENCE_US).map_err(|errno| stage(errno.raw_os_error(), what))?;
+        self.uid = caller.uid;
+        self.trying = 0;
+        Ok(())
     }
 
     /// What to poll: the answer, and the end of patience.
@@ -145,20 +179,40 @@ fn stage(errno: i32, what: &str) -> LaunchFault {
     LaunchFault::Stage { stage: "mounts".to_owned(), errno, detail: what.to_owned() }
 }
 
-/// The child's whole life.
-fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, (denied, paths): (&Denied, &HostPaths)) -> i32 {
+/// The child's whole life: one plan after the other, until the launcher closes the socket or is gone.
+fn serve(socket: &OwnedFd, rules: Rules<'_>) -> i32 {
     if toolcell_sys::close_except(&[socket.as_raw_fd()]).is_err() || toolcell_sys::parent_death_signal().is_err() {
         return 1;
     }
-    let mut trees = Vec::with_capacity(mounts.len());
+    // For who looks at processes; that it has the launcher's name instead does no harm.
+    if let Err(errno) = rustix::thread::set_name(NAME) {
+        tracing::debug!(error = %errno, "no name for the opener of mounts");
+    }
+    let mut packet = vec![0_u8; PACKET_MAX_BYTES];
+    loop {
+        let got = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut *packet, RecvFlags::empty()));
+        let Ok((filled @ 1.., _)) = got else { return 0 };
+        let Some(bytes) = packet.get_mut(..filled) else { return 1 };
+        let is_answered = postcard::from_bytes(bytes).is_ok_and(|wanted| open(socket, &wanted, rules));
+        bytes.zeroize();
+        if !is_answered {
+            return 1;
+        }
+    }
+}
+
+/// Opens one plan's mounts and answers; `false` if that is not possible.
+fn open(socket: &OwnedFd, wanted: &Wanted<'_>, rules: Rules<'_>) -> bool {
+    let paths = HostPaths::new(rules.deputy, rules.ids.of(wanted.slot));
+    let mut trees = Vec::with_capacity(wanted.mounts.len());
     let mut answer = Opened::Trees(Vec::new());
-    for (index, mount) in (0_u32..).zip(mounts) {
+    for (index, mount) in (0_u32..).zip(&wanted.mounts) {
         let trying = postcard::to_allocvec(&Opened::Trying { index });
         let told = trying.map(|bytes| rustix::net::send(socket, &bytes, SendFlags::NOSIGNAL));
         if !matches!(told, Ok(Ok(_))) {
-            return 1;
+            return false;
         }
-        match paths.open_for_caller(mount, caller, denied) {
+        match paths.open_for_caller(mount, &wanted.caller, rules.denied) {
             Ok(tree) => trees.push(tree),
             Err(error) => {
                 let detail = describe(&error).chars().take(DETAIL_MAX).collect();
@@ -171,15 +225,12 @@ fn open(socket: &OwnedFd, mounts: &[PlanMount<'_>], caller: &CallerIds, (denied,
     if let Opened::Trees(kinds) = &mut answer {
         kinds.extend(trees.iter().map(|tree| tree.is_dir));
     }
-    let Ok(bytes) = postcard::to_allocvec(&answer) else { return 1 };
+    let Ok(bytes) = postcard::to_allocvec(&answer) else { return false };
     let borrowed: Vec<BorrowedFd<'_>> = trees.iter().map(|tree| tree.tree.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOUNTS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !borrowed.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return 1;
+        return false;
     }
-    match sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL) {
-        Ok(_) => 0,
-        Err(_gone) => 1,
-    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL).is_ok()
 }

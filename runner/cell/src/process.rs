@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::cgroup::CgroupError;
+use crate::kernel_file;
 use crate::mountinfo::{self, Mount};
 
 /// Why the process could not be read.
@@ -63,7 +64,7 @@ impl Process {
 
     pub(crate) fn text(&self, name: &str) -> Read<String> {
         let path = self.root.join(name);
-        fs::read_to_string(&path).map_err(at(&path))
+        kernel_file::read_text(&path).map_err(at(&path))
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Read<String> {
@@ -99,7 +100,7 @@ impl Process {
 
     pub(crate) fn mounts(&self) -> Read<Vec<Mount>> {
         let path = self.root.join("mountinfo");
-        Ok(mountinfo::mounts(&fs::read(&path).map_err(at(&path))?).collect())
+        Ok(mountinfo::mounts(&kernel_file::read(&path).map_err(at(&path))?).collect())
     }
 
     /// How many descriptors are open, and which of them execve(2) leaves open.

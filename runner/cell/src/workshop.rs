@@ -13,8 +13,9 @@ use toolcell_doctor::probe::PROGRAM;
 
 use crate::cgroup::{Cgroup, CgroupError, Instance};
 use crate::devtree::DevTree;
-use crate::hostpaths::{Denied, Deputy, HostPathError, HostPaths, Tree};
+use crate::hostpaths::{Denied, Deputy, Found, HostPathError, HostPaths, ImageError, ImagePath, Tree};
 use crate::ids::{CellIds, Id, Ids};
+use crate::opener::Rules;
 use crate::readback::describe;
 use crate::record::WORD_MAPPED;
 use crate::stages::{Abi, CellSpec, Filters, RootEntry, RootPlan, enter};
@@ -54,9 +55,9 @@ pub(crate) struct Passed {
 }
 
 impl Workshop {
-    /// The host's paths for the cell in this slot.
-    pub(crate) fn paths(&self, slot: u32) -> HostPaths {
-        HostPaths::new(self.deputy, self.ids.of(slot))
+    /// What openers of callers' mounts have to know.
+    pub(crate) fn opening_rules(&self) -> Rules<'_> {
+        Rules { denied: &self.denied, deputy: self.deputy, ids: self.ids }
     }
 
     /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
@@ -69,7 +70,7 @@ impl Workshop {
     ) -> Result<Built, LaunchFault> {
         validate(plan)?;
         let ids = self.ids.of(slot);
-        let mut root = self.open_root(plan, trees, &self.paths(slot))?;
+        let mut root = self.open_root(plan, trees, &HostPaths::new(self.deputy, ids))?;
         let program = passed.program.take();
         root.image.extend(program.map(|tree| RootEntry::Tree { inside: PROGRAM, tree, is_dir: false }));
         let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
@@ -93,10 +94,7 @@ impl Workshop {
         trees: Vec<Tree>,
         paths: &HostPaths,
     ) -> Result<RootPlan<'p>, LaunchFault> {
-        let mut image = Vec::with_capacity(plan.image.len());
-        for entry in &plan.image {
-            image.extend(open_image_entry(entry, paths).map_err(|(host, error)| stage_fault("image", host, &error))?);
-        }
+        let image = open_image(&plan.image, paths).map_err(|(host, error)| stage_fault("image", host, &error))?;
         let mounts = plan.mounts.iter().zip(trees);
         let mounts = mounts
             .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
@@ -274,36 +272,38 @@ fn inside_of<'p>(entry: &ImageEntry<'p>) -> &'p str {
     }
 }
 
-type ImageError<'p> = (&'p str, HostPathError);
-
-fn open_image_entry<'p>(entry: &ImageEntry<'p>, paths: &HostPaths) -> Result<Option<RootEntry<'p>>, ImageError<'p>> {
-    let tree = |host: &'p str, inside: &'p str, optional: bool| match paths.open_for_image(host) {
-        Ok(opened) => Ok(Some(RootEntry::Tree { inside, tree: opened.tree, is_dir: opened.is_dir })),
-        Err(error) if optional && error.is_absent() => Ok(None),
-        Err(error) => Err((host, error)),
-    };
-    match entry {
-        ImageEntry::Dir { inside } => Ok(Some(RootEntry::Dir { inside })),
-        ImageEntry::Link { inside, target } => Ok(Some(RootEntry::Link { inside, target: (*target).into() })),
-        ImageEntry::File { inside, content } => Ok(Some(RootEntry::File { inside, content })),
-        ImageEntry::Bind { host, inside, optional } => tree(host, inside, *optional),
-        ImageEntry::Mirror { path } => match paths.link_target(path).map_err(|error| (*path, error))? {
-            Some(target) => Ok(Some(RootEntry::Link { inside: path, target: target.into() })),
-            None => tree(path, path, true),
-        },
+/// The image's entries in their order, what it shows of the host opened.
+fn open_image<'p>(entries: &[ImageEntry<'p>], paths: &HostPaths) -> Result<Vec<RootEntry<'p>>, ImageError<'p>> {
+    let wanted: Vec<ImagePath<'p>> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            ImageEntry::Bind { host, optional, .. } => Some(ImagePath { host, optional: *optional, keeps_link: false }),
+            ImageEntry::Mirror { path } => Some(ImagePath { host: path, optional: true, keeps_link: true }),
+            ImageEntry::Dir { .. } | ImageEntry::Link { .. } | ImageEntry::File { .. } => None,
+        })
+        .collect();
+    let mut found = paths.open_for_image(&wanted)?.into_iter();
+    let mut image = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let inside = inside_of(entry);
+        image.extend(match entry {
+            ImageEntry::Dir { .. } => Some(RootEntry::Dir { inside }),
+            ImageEntry::Link { target, .. } => Some(RootEntry::Link { inside, target: (*target).into() }),
+            ImageEntry::File { content, .. } => Some(RootEntry::File { inside, content }),
+            ImageEntry::Bind { .. } | ImageEntry::Mirror { .. } => match found.next() {
+                Some(Found::Tree(opened)) => Some(RootEntry::Tree { inside, tree: opened.tree, is_dir: opened.is_dir }),
+                Some(Found::Link(target)) => Some(RootEntry::Link { inside, target: target.into() }),
+                Some(Found::Nothing) | None => None,
+            },
+        });
     }
+    Ok(image)
 }
 
 fn group_fault(error: &CgroupError) -> LaunchFault {
     let control = match error {
-        CgroupError::Mismatch { path, .. } => {
-            let path = path.to_string_lossy();
-            let of = |word: &str| path.contains(word);
-            [("memory", ControlId::CgroupMemory), ("pids", ControlId::CgroupPids), ("cpu", ControlId::CgroupCpu)]
-                .into_iter()
-                .find(|(word, _)| of(word))
-                .map(|(_, id)| id)
-        }
+        // Not taken, as where a group above has less. What is taken and not kept is seen when the cell is read back.
+        CgroupError::Access { action: "write", path, .. } => control_of(path),
         CgroupError::NoControllers { .. }
         | CgroupError::Enable { .. }
         | CgroupError::Access { .. }
@@ -321,6 +321,14 @@ fn group_fault(error: &CgroupError) -> LaunchFault {
     }
 }
 
+/// The control that a file of a group limits.
+fn control_of(path: &std::path::Path) -> Option<ControlId> {
+    let name = path.file_name()?.to_str()?;
+    let controls =
+        [("memory.", ControlId::CgroupMemory), ("pids.", ControlId::CgroupPids), ("cpu.", ControlId::CgroupCpu)];
+    controls.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, id)| id)
+}
+
 fn stage_fault(stage: &str, host: &str, error: &HostPathError) -> LaunchFault {
     LaunchFault::Stage { stage: stage.to_owned(), errno: error.errno(), detail: format!("{host}: {}", describe(error)) }
 }
@@ -329,3 +337,6 @@ fn io_fault(stage: &str, what: &str, error: &std::io::Error) -> LaunchFault {
     let errno = error.raw_os_error().unwrap_or(nix::libc::EIO);
     LaunchFault::Stage { stage: stage.to_owned(), errno, detail: format!("{what}: {error}") }
 }
+
+#[cfg(test)]
+mod tests;

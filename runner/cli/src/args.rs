@@ -1,5 +1,6 @@
 //! What was typed: the command line as types, with the help that a newcomer reads. What it means is in `request`.
 
+mod bench;
 mod cell;
 mod docker;
 mod parts;
@@ -11,11 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolcell_client::Stream;
 use toolcell_types::{CallId, ControlId};
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
 pub(crate) use docker::foreign_in;
-pub(crate) use parts::{
-    DaemonArgs, DoctorArgs, Groups, LauncherArgs, LogFormat, ServeArgs, SignerArgs, SurveyProbeArgs,
-};
+pub(crate) use parts::{DaemonArgs, DoctorArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs, SurveyProbeArgs};
 pub(crate) use values::{EnvArg, MountArg, cgroup_parent, mode as socket_mode};
 
 use crate::exit;
@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Keys(KeysCommand),
     /// Check a receipt, offline
     Verify(VerifyArgs),
+    /// Measure what a call costs, beside other ways of running a program
+    Bench(BenchArgs),
     /// The part that holds the key
     #[command(hide = true)]
     Signer(SignerArgs),
@@ -118,6 +120,7 @@ impl Command {
             Self::Receipts(args) => &args.reach,
             Self::Keys(KeysCommand::Show(args)) => &args.reach,
             Self::Doctor(_)
+            | Self::Bench(_)
             | Self::Verify(_)
             | Self::Serve(_)
             | Self::Signer(_)
@@ -143,6 +146,7 @@ impl Command {
             Self::Verify(args) => by_json(args.json),
             Self::Doctor(args) => by_json(args.json),
             Self::SurveyProbe(_) => Talk::Plain,
+            Self::Bench(args) => by_json(args.json),
             Self::Serve(args) => by_log(args.log_format.unwrap_or(LogFormat::Human)),
             Self::Signer(args) => by_log(args.log_format),
             Self::Daemon(args) => by_log(args.log_format),

@@ -1,5 +1,6 @@
 //! One file per command: ask, then say. What is printed, and how, is in `render`.
 
+pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod cancel;

@@ -59,6 +59,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Receipts(args) => asking(commands::receipts::receipts(&args)),
         Command::Keys(KeysCommand::Show(args)) => asking(commands::keys::show(&args)),
         Command::Verify(args) => commands::verify::verify(&args),
+        Command::Bench(args) => commands::bench::bench(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args),
         Command::SurveyProbe(args) => parts::survey_probe(&args),

@@ -8,11 +8,12 @@ use toolcell_types::ControlId;
 pub(crate) const GROUPS: [ControlId; 4] =
     [ControlId::CgroupMemory, ControlId::CgroupCpu, ControlId::CgroupPids, ControlId::CpuClock];
 
-/// What an instance lacks that has no cgroups, and with `no_ids` also why its cells have no ids of their own.
-pub(crate) fn without_groups(is_root: bool, no_ids: Option<&str>) -> Vec<UnavailableControl> {
+/// What an instance lacks, by why its cells are in no groups, and why they have no ids of their own.
+pub(crate) fn of_instance(is_root: bool, no_groups: Option<&str>, no_ids: Option<&str>) -> Vec<UnavailableControl> {
     let lacks = |id, Cause { why, remedy }| UnavailableControl { id, detail: why, remedy };
-    let groups = GROUPS.into_iter().map(|id| lacks(id, remedies::no_groups(is_root)));
-    groups.chain(no_ids.map(|why| lacks(ControlId::IdentityUnprivileged, remedies::no_ids(why)))).collect()
+    let groups = no_groups.map(|why| GROUPS.map(|id| lacks(id, remedies::no_groups(why, is_root))));
+    let identity = no_ids.map(|why| lacks(ControlId::IdentityUnprivileged, remedies::no_ids(why)));
+    groups.into_iter().flatten().chain(identity).collect()
 }
 
 #[cfg(test)]
@@ -20,9 +21,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_groups_four_controls_are_missing_and_without_a_range_the_identity_too() {
-        let ids = |no_ids| without_groups(false, no_ids).into_iter().map(|one| one.id.as_str()).collect::<Vec<_>>();
-        assert_eq!(ids(None), ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"]);
-        assert_eq!(ids(Some("no range")).last(), Some(&"identity.unprivileged"));
+    fn the_groups_are_missing_where_there_are_none_and_without_a_range_the_identity_too() {
+        let ids = |no_groups, no_ids| {
+            of_instance(false, no_groups, no_ids).into_iter().map(|one| one.id.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(Some("no root"), None), ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"]);
+        assert_eq!(ids(Some("no root"), Some("no range")).last(), Some(&"identity.unprivileged"));
+        assert_eq!(ids(None, Some("no range")), ["identity.unprivileged"]);
+        assert!(ids(None, None).is_empty());
     }
 }

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use toolcell_cell::CellIds;
 use toolcell_sys::{RootBind, Users, become_user, inherited_fd, private_root, remain_user};
 
-use crate::args::{DaemonArgs, Groups, LauncherArgs, LogFormat, SignerArgs, SurveyProbeArgs};
+use crate::args::{DaemonArgs, LauncherArgs, LogFormat, SignerArgs, SurveyProbeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{logs, missing};
@@ -62,10 +62,7 @@ pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
         accept_unavailable: args.accept_unavailable.clone(),
         is_rootless: args.rootless,
         // What else is missing the launcher finds out while it builds a cell, and says why.
-        unavailable: match args.groups {
-            Groups::None => missing::without_groups(!args.rootless, args.no_ids.as_deref()),
-            Groups::Own => Vec::new(),
-        },
+        unavailable: missing::of_instance(!args.rootless, args.no_groups.as_deref(), args.no_ids.as_deref()),
         leftovers_gone: !args.leftovers_unseen,
         socket_path: args.socket.clone(),
         log_format: match args.log_format {

@@ -4,6 +4,7 @@
 //! as there is nobody left to tell. Text that came from elsewhere loses its control characters before it reaches a
 //! terminal; a program's own output is passed on unchanged.
 
+mod bench;
 mod doctor;
 mod listing;
 mod start;
@@ -14,6 +15,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use tokio::io::AsyncWriteExt as _;
 use toolcell_client::Stream;
 
+pub(crate) use bench::bench;
 pub(crate) use doctor::doctor;
 pub(crate) use listing::{calls, receipts, running, tool, tools};
 pub(crate) use start::{NotStarted, Program};

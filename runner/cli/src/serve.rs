@@ -41,7 +41,7 @@ use self::signals::Signals;
 use self::start::{Audience, Outfit, Parts, launcher_arguments};
 use self::state::State;
 use self::tenure::Tenure;
-use crate::args::{Groups, LogFormat, ServeArgs};
+use crate::args::{LogFormat, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{build_digest, logs, render};
@@ -154,7 +154,7 @@ impl Held {
 
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
     fn settle_and_listen(&self) -> Result<(OwnedFd, Option<String>), ServeError> {
-        let cgroup_parent = if self.tenure.is_rootless { None } else { self.settle_groups()? };
+        let cgroup_parent = self.settle_groups()?;
         self.state.hand_over(self.tenure.owners)?;
         let listener = listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)?;
         Ok((listener, cgroup_parent))
@@ -163,7 +163,12 @@ impl Held {
     /// The parent of this instance's groups; none where they cannot be had and that was accepted.
     fn settle_groups(&self) -> Result<Option<String>, ServeError> {
         const WHAT: &str = "the cgroups of this instance cannot be set up";
-        match toolcell_cell::settle_groups(self.settings.cgroup_parent.as_deref(), &self.instance) {
+        let given = self.settings.cgroup_parent.as_deref();
+        // An ordinary user has groups where they were given to that user, or are said to be.
+        if self.tenure.is_rootless && given.is_none() && !toolcell_cell::are_groups_given() {
+            return Ok(None);
+        }
+        match toolcell_cell::settle_groups(given, &self.instance) {
             Ok(parent) => Ok(Some(parent)),
             Err(source) => self.settings.go_without_groups(source, WHAT).map(|()| None),
         }
@@ -184,7 +189,7 @@ impl Held {
             instance: &self.instance,
             build: call("reading /proc/self/exe", build_digest::of_self())?,
             tenure: &self.tenure,
-            groups: if cgroup_parent.is_some() { Groups::Own } else { Groups::None },
+            has_groups: cgroup_parent.is_some(),
             listener,
             state: self.state.again()?,
             lock: self.state.signer_lock.as_fd(),

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use toolcell_types::doctor::DoctorReport;
 use toolcell_types::{Answer, CallId, CallState, CallsPage, Health, KeysPage, ReceiptsPage, RunningCall, ToolsPage};
 
-use crate::http1::{Ask, Reply, exchange, open};
+use crate::http1::{Ask, Reply, Sender, connect, exchange, exchange_on, open};
 use crate::{ClientError, OutputStream, Stream};
 
 /// A survey has four cells with clocks of a minute each, and may have to wait for the one before. It takes half a second where
@@ -30,6 +30,53 @@ pub struct CallReply {
     pub body: Bytes,
     /// Whether it is the stored answer of an earlier request with the same id.
     pub is_replay: bool,
+    /// How long each stage of the call took in the daemon, in its order (`Server-Timing`); empty for a replay.
+    pub stages: Vec<Stage>,
+}
+
+/// One stage of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// How long it took, in milliseconds.
+    pub ms: f64,
+}
+
+/// One connection that is kept open, for who calls often: one call at a time.
+#[derive(Debug)]
+pub struct Connection {
+    sender: Sender,
+}
+
+impl Connection {
+    /// The same as [`Client::call`], with an answer that is not read yet.
+    ///
+    /// # Errors
+    /// As there. After a broken transport this connection is of no use any more.
+    pub async fn call(&mut self, body: Bytes) -> Result<Unread, ClientError> {
+        exchange_on(&mut self.sender, submission(body)).await.map(Unread)
+    }
+}
+
+/// An answer that has come and was not read.
+#[derive(Debug)]
+pub struct Unread(Reply);
+
+impl Unread {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`ClientError::Shape`].
+    pub fn read(self) -> Result<CallReply, ClientError> {
+        over(self.0, SUBMITTING)
+    }
+}
+
+const SUBMITTING: &str = "submitting a call";
+
+fn submission(body: Bytes) -> Ask<'static> {
+    Ask { patience: None, ..Ask::post(SUBMITTING, "/v1/calls", body) }
 }
 
 /// Where a call is.
@@ -67,9 +114,15 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`] when no tool ran. After a broken transport the call is found by its id.
     pub async fn call(&self, body: Bytes) -> Result<CallReply, ClientError> {
-        const DOING: &str = "submitting a call";
-        let ask = Ask { patience: None, ..Ask::post(DOING, "/v1/calls", body) };
-        over(exchange(&self.socket, ask).await?, DOING)
+        over(exchange(&self.socket, submission(body)).await?, SUBMITTING)
+    }
+
+    /// Opens a connection that is kept.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `is_nobody_there` tells whether to start a daemon.
+    pub async fn connect(&self) -> Result<Connection, ClientError> {
+        Ok(Connection { sender: connect(&self.socket, SUBMITTING).await? })
     }
 
     /// `POST /v1/calls` with `Prefer: respond-async, follow`: returns once the intent is signed. The tool's output
@@ -78,10 +131,8 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`] when no tool will run.
     pub async fn submit(&self, body: Bytes) -> Result<CallStatus, ClientError> {
-        const DOING: &str = "submitting a call";
-        let prefer = Some("respond-async, follow");
-        let ask = Ask { patience: None, prefer, ..Ask::post(DOING, "/v1/calls", body) };
-        status(exchange(&self.socket, ask).await?, DOING)
+        let ask = Ask { prefer: Some("respond-async, follow"), ..submission(body) };
+        status(exchange(&self.socket, ask).await?, SUBMITTING)
     }
 
     /// `GET /v1/calls`: the newest calls first.
@@ -200,7 +251,17 @@ fn status(reply: Reply, doing: &'static str) -> Result<CallStatus, ClientError> 
 fn over(reply: Reply, doing: &'static str) -> Result<CallReply, ClientError> {
     let answer = serde_json::from_slice(&reply.body).map_err(|source| ClientError::Shape { doing, source })?;
     let is_replay = reply.headers.get("idempotent-replayed").is_some_and(|value| value == "true");
-    Ok(CallReply { answer, body: reply.body, is_replay })
+    let stages = reply.headers.get("server-timing").and_then(|value| value.to_str().ok()).map_or_else(Vec::new, stages);
+    Ok(CallReply { answer, body: reply.body, is_replay, stages })
+}
+
+/// `name;dur=1.234, …`; what is not of this form is passed over, as the header promises nothing.
+fn stages(header: &str) -> Vec<Stage> {
+    let stage = |item: &str| {
+        let (name, ms) = item.trim().split_once(";dur=")?;
+        Some(Stage { name: name.to_owned(), ms: ms.parse().ok()? })
+    };
+    header.split(',').filter_map(stage).collect()
 }
 
 #[cfg(test)]

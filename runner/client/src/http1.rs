@@ -56,10 +56,38 @@ pub(crate) struct Reply {
     pub(crate) body: Bytes,
 }
 
+/// A connection that is kept open.
+pub(crate) type Sender = http1::SendRequest<Full<Bytes>>;
+
+/// Opens a connection.
+pub(crate) async fn connect(socket: &Path, doing: &'static str) -> Result<Sender, ClientError> {
+    let stream = UnixStream::connect(socket)
+        .await
+        .map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })?;
+    let broken = |source| ClientError::Transport { doing, source };
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // The connection's own error also reaches the request, which reports it.
+    drop(tokio::spawn(connection));
+    Ok(sender)
+}
+
+/// The same as [`exchange`], on a connection that is there.
+pub(crate) async fn exchange_on(sender: &mut Sender, ask: Ask<'_>) -> Result<Reply, ClientError> {
+    let doing = ask.doing;
+    let broken = |source| ClientError::Transport { doing, source };
+    sender.ready().await.map_err(broken)?;
+    let response = sender.send_request(write(ask)?).await.map_err(broken)?;
+    whole(accepted(response, doing).await?, doing).await
+}
+
 /// Sends and reads the whole response. A problem document becomes [`ClientError::Refused`].
 pub(crate) async fn exchange(socket: &Path, ask: Ask<'_>) -> Result<Reply, ClientError> {
     let doing = ask.doing;
-    let (head, body) = open(socket, ask).await?.into_parts();
+    whole(open(socket, ask).await?, doing).await
+}
+
+async fn whole(response: Response<Incoming>, doing: &'static str) -> Result<Reply, ClientError> {
+    let (head, body) = response.into_parts();
     let body = collect(body, RESPONSE_MAX_BYTES, doing).await?;
     Ok(Reply { headers: head.headers, body })
 }
@@ -76,6 +104,11 @@ pub(crate) async fn open(socket: &Path, ask: Ask<'_>) -> Result<Response<Incomin
             Err(_elapsed) => return Err(ClientError::Silent { doing, seconds: patience.as_secs() }),
         },
     };
+    accepted(response, doing).await
+}
+
+/// The response, unless it is a refusal.
+async fn accepted(response: Response<Incoming>, doing: &'static str) -> Result<Response<Incoming>, ClientError> {
     if response.status().is_success() {
         return Ok(response);
     }
@@ -90,14 +123,8 @@ pub(crate) async fn open(socket: &Path, ask: Ask<'_>) -> Result<Response<Incomin
 async fn send(socket: &Path, ask: Ask<'_>) -> Result<Response<Incoming>, ClientError> {
     let doing = ask.doing;
     let request = write(ask)?;
-    let stream = UnixStream::connect(socket)
-        .await
-        .map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })?;
-    let broken = |source| ClientError::Transport { doing, source };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // The connection's own error also reaches the request, which reports it.
-    drop(tokio::spawn(connection));
-    sender.send_request(request).await.map_err(broken)
+    let mut sender = connect(socket, doing).await?;
+    sender.send_request(request).await.map_err(|source| ClientError::Transport { doing, source })
 }
 
 fn write(ask: Ask<'_>) -> Result<Request<Full<Bytes>>, ClientError> {

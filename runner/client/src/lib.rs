@@ -12,6 +12,6 @@ mod error;
 mod http1;
 mod output;
 
-pub use api::{CallReply, CallStatus, Client};
+pub use api::{CallReply, CallStatus, Client, Connection, Stage, Unread};
 pub use error::ClientError;
 pub use output::{OutputStream, Stream};

@@ -22,6 +22,7 @@ pub(crate) trait Clock: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SystemClock;
 
+#[expect(clippy::disallowed_methods, reason = "the one place of this crate where clocks are read")]
 impl Clock for SystemClock {
     fn wall(&self) -> UnixMicros {
         UnixMicros(micros(duration(clock_gettime(ClockId::Realtime))))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_ledger::{Blobs, Committed, DoneFn, Header, Ledger, LedgerError, Reader};
+use toolcell_ledger::{Attempt, Blobs, Committed, DoneFn, Header, Ledger, LedgerError, Reader};
 use toolcell_policy::Policy;
 use toolcell_receipts::statement::Executor;
 use toolcell_receipts::{PublicKey, UnixMicros};
@@ -13,7 +13,7 @@ use toolcell_types::signing::SignerStatus;
 use toolcell_types::{ControlId, ErrorCode, Problem};
 
 use crate::UnavailableControl;
-use crate::calls::Calls;
+use crate::calls::{CallKey, Calls};
 use crate::clock::{Clock, micros};
 use crate::launcher::Launcher;
 use crate::recovery;
@@ -129,6 +129,17 @@ impl Daemon {
         match done {
             Ok(result) => result.map_err(|error| ledger_problem(&error)),
             Err(error) => Err(fault("a read of the ledger did not end", &error)),
+        }
+    }
+
+    /// The newest attempt of a call: at once where nobody else reads, as a thread of its own takes longer than the look.
+    ///
+    /// # Errors
+    /// As [`Daemon::read`].
+    pub(crate) async fn latest(&self, key: CallKey) -> Result<Option<Attempt>, Problem> {
+        match self.log.reader.latest_at_once(&key.tenant, key.call_id.as_str()) {
+            Some(latest) => latest.map_err(|error| ledger_problem(&error)),
+            None => self.read(move |reader| reader.latest(&key.tenant, key.call_id.as_str())).await,
         }
     }
 

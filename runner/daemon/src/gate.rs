@@ -80,8 +80,7 @@ enum Judged {
 
 /// What the ledger knows of this call, and what the policy says.
 async fn judge(daemon: &Daemon, asked: &IdentifiedCall) -> Result<Judged, Problem> {
-    let key = call_key(asked);
-    let latest = daemon.read(move |reader| reader.latest(&key.tenant, key.call_id.as_str())).await?;
+    let latest = daemon.latest(call_key(asked)).await?;
     let request = asked.decoded();
     let decided = daemon.policy.decide(asked.identity().principal(), request.request());
     let earlier = earlier::earlier(latest.as_ref(), (&request.digest(), &request.identity()));

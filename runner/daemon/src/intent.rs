@@ -1,9 +1,9 @@
 //! The promise: what is going to run is signed and durable before anything starts.
 
 use toolcell_ledger::{Append, AttemptKey, Committed, Record};
+use toolcell_receipts::dsse;
 use toolcell_receipts::statement::{Definition, Intent, PlannedControl, StatementError};
-use toolcell_receipts::{assemble, dsse};
-use toolcell_types::{ControlId, Problem, RunningCall};
+use toolcell_types::{CallState, ControlId, Problem, RunningCall};
 
 use crate::calls::Place;
 use crate::cell::{Armed, Hold};
@@ -72,8 +72,12 @@ pub(crate) async fn sign(daemon: &Daemon, armed: Armed) -> Result<Intended, Prob
     let intent = Intent { definition: prospect.definition, planned: planned.to_vec() };
     let committed = append(daemon, &asked, &intent).await?;
     let envelope = dsse::envelope(&committed.payload, &committed.signature, &committed.keyid);
-    let running = assemble::running(&committed.payload, envelope)
-        .map_err(|error| fault("a signed intent could not be read back", &error))?;
+    let running = RunningCall {
+        call_id: intent.definition.call_id.clone(),
+        attempt: intent.definition.attempt,
+        state: CallState::Submitting,
+        intent: envelope,
+    };
     let (live, prefer) = (prospect.place.live(), asked.decoded().prefer());
     if let Prefer::RespondAsync { follow: true } = prefer {
         live.output().reserve();

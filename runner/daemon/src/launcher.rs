@@ -1,28 +1,27 @@
 //! The daemon's end of the launcher's socket: plans and kills out, what became of the cells in.
 //!
-//! One thread does nothing but recvmsg(2), one nothing but sendmsg(2), so that no task waits for the launcher, which
-//! builds one cell at a time. Guarantees: each cell has a channel of its own, on which its two messages come; a message
+//! One task does nothing but receive. What is sent goes out at once where the socket has room, else by a thread that does
+//! nothing else, so that no task waits for the launcher, which builds one cell at a time. Guarantees: each cell has a channel of its own, on which its two messages come; a message
 //! that does not fit the protocol, or the end of the socket, ends the connection for good, and every waiting cell
 //! hears so. Does not: decide anything, restart anything.
 
+mod socket;
+
 use std::collections::HashMap;
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags,
-};
+use rustix::net::SendFlags;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolcell_types::doctor::HostFacts;
-use toolcell_types::plan::{EndReport, FromLauncher, KillReason, LaunchFault, PACKET_MAX_BYTES, ToLauncher};
+use toolcell_types::plan::{EndReport, KillReason, LaunchFault, PACKET_MAX_BYTES, ToLauncher};
 use toolcell_types::{CellId, ControlReport};
+
+use self::socket::{is_full, receive_all, send_all, send_one};
 
 /// Messages that wait to be sent. A cell is armed, let go and killed for at most three reasons, so that only a launcher that has stopped
 /// reading can fill it.
@@ -121,7 +120,10 @@ pub(crate) enum CellEvent {
 #[derive(Debug)]
 pub(crate) struct Launcher {
     shared: Arc<Shared>,
-    queue: SyncSender<Packet>,
+    socket: Arc<OwnedFd>,
+    outbox: Mutex<SyncSender<Packet>>,
+    /// Packets in the outbox that are not sent yet.
+    waiting: Arc<AtomicUsize>,
     next_cell: AtomicU64,
 }
 
@@ -134,24 +136,28 @@ struct Shared {
 }
 
 impl Launcher {
-    /// Takes over the SEQPACKET socket and starts the two threads.
+    /// Takes over the SEQPACKET socket and starts who receives and who sends. Must be called within the runtime.
     ///
     /// # Errors
-    /// [`LauncherError::Thread`].
+    /// [`LauncherError::Thread`], [`LauncherError::Socket`].
     pub(crate) fn connect(socket: OwnedFd) -> Result<Arc<Self>, LauncherError> {
+        let unusable = |source| LauncherError::Socket { doing: "be used", source };
+        // Only for its readiness: the standard library has no type for SEQPACKET, and asks for none.
+        let readable = UnixDatagram::from(socket.try_clone().map_err(unusable)?);
+        readable.set_nonblocking(true).map_err(unusable)?;
+        let readable = tokio::net::UnixDatagram::from_std(readable).map_err(unusable)?;
         let socket = Arc::new(socket);
         let shared = Arc::new(Shared::default());
-        let (queue, packets) = sync_channel(QUEUE_MAX);
-        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        let (theirs, sending) = (Arc::clone(&shared), Arc::clone(&socket));
-        let sender = thread("to-launcher").spawn(move || theirs.fail(send_all(&sending, &packets)));
+        let (outbox, packets) = sync_channel(QUEUE_MAX);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (theirs, sending, unsent) = (Arc::clone(&shared), Arc::clone(&socket), Arc::clone(&waiting));
+        let sender = std::thread::Builder::new().name("to-launcher".to_owned());
+        let sender = sender.spawn(move || theirs.fail(send_all(&sending, &packets, &unsent)));
         let theirs = Arc::clone(&shared);
-        let receiver = thread("from-launcher").spawn(move || theirs.fail(receive_all(&socket, &theirs)));
-        for started in [sender, receiver] {
-            // The threads end with the process; nothing is lost with them that the ledger does not hold.
-            drop(started.map_err(|source| LauncherError::Thread { source })?);
-        }
-        Ok(Arc::new(Self { shared, queue, next_cell: AtomicU64::new(1) }))
+        let receiver = tokio::spawn(async move { theirs.fail(receive_all(&readable, &theirs).await) });
+        // Both end with the process; nothing is lost with them that the ledger does not hold.
+        drop((sender.map_err(|source| LauncherError::Thread { source })?, receiver));
+        Ok(Arc::new(Self { shared, socket, outbox: Mutex::new(outbox), waiting, next_cell: AtomicU64::new(1) }))
     }
 
     /// A number that no cell of this daemon's life had before.
@@ -173,10 +179,25 @@ impl Launcher {
         if self.shared.failed.is_cancelled() { Err(LauncherError::Gone) } else { Ok(cell) }
     }
 
+    /// At once, unless the socket is full or something else waits for it: packets keep their order.
     fn send(&self, packet: Packet) -> Result<(), LauncherError> {
-        self.queue.try_send(packet).map_err(|refused| match refused {
-            TrySendError::Full(_) => LauncherError::Stuck,
-            TrySendError::Disconnected(_) => LauncherError::Gone,
+        // One at a time. A panic elsewhere leaves nothing half done here: a packet is sent whole or not at all.
+        let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            match send_one(&self.socket, &packet, SendFlags::DONTWAIT) {
+                Err(error) if is_full(&error) => {}
+                // The threads notice as well, and tell everybody.
+                Err(LauncherError::Socket { .. }) => return Err(LauncherError::Gone),
+                other => return other,
+            }
+        }
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        outbox.try_send(packet).map_err(|refused| {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            match refused {
+                TrySendError::Full(_) => LauncherError::Stuck,
+                TrySendError::Disconnected(_) => LauncherError::Gone,
+            }
         })
     }
 
@@ -267,71 +288,6 @@ impl Shared {
             }
             Some(Ok(()) | Err(mpsc::error::TrySendError::Closed(_))) | None => Ok(()),
         }
-    }
-}
-
-/// Sends until nobody can queue anything any more.
-fn send_all(socket: &OwnedFd, packets: &Receiver<Packet>) -> Result<(), LauncherError> {
-    while let Ok(packet) = packets.recv() {
-        let descriptors: Vec<_> = packet.descriptors.iter().map(OwnedFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-            return Err(LauncherError::Protocol { rule: "a packet has at most two descriptors" });
-        }
-        let parts = [IoSlice::new(&packet.bytes)];
-        // A SEQPACKET socket takes a packet whole or not at all (unix(7)).
-        rustix::io::retry_on_intr(|| rustix::net::sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL))
-            .map_err(|errno| LauncherError::Socket { doing: "send", source: errno.into() })?;
-    }
-    Ok(())
-}
-
-/// Receives until the socket ends, which is an error like every other.
-fn receive_all(socket: &OwnedFd, shared: &Shared) -> Result<(), LauncherError> {
-    let mut buffer = vec![0_u8; PACKET_MAX_BYTES];
-    loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [IoSliceMut::new(&mut buffer)];
-        let received = match rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-            Ok(received) => received,
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(LauncherError::Socket { doing: "receive", source: errno.into() }),
-        };
-        let mut descriptors = Vec::new();
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
-        }
-        if received.bytes == 0 {
-            return Err(LauncherError::Gone);
-        }
-        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-            return Err(LauncherError::Protocol { rule: "a packet fits into 192 KiB and two descriptors" });
-        }
-        let bytes = buffer.get(..received.bytes).unwrap_or_default();
-        let message = postcard::from_bytes(bytes).map_err(|source| LauncherError::Encoding { source })?;
-        let (id, event) = event(message, descriptors)?;
-        shared.deliver(id, event)?;
-    }
-}
-
-/// A message with its descriptors: two when it is armed, none at the end.
-fn event(message: FromLauncher, descriptors: Vec<OwnedFd>) -> Result<(CellId, CellEvent), LauncherError> {
-    let mut descriptors = descriptors.into_iter();
-    let pipes = (descriptors.next(), descriptors.next(), descriptors.next());
-    match (message, pipes) {
-        (FromLauncher::Armed { cell, controls }, (Some(stdout), Some(stderr), None)) => {
-            Ok((cell, CellEvent::Armed { controls, stdout, stderr }))
-        }
-        (FromLauncher::Refused { cell, fault, tree_gone }, (None, ..)) => {
-            Ok((cell, CellEvent::Refused { fault, tree_gone }))
-        }
-        (FromLauncher::Ended { cell, report }, (None, ..)) => Ok((cell, CellEvent::Ended { report })),
-        (FromLauncher::Seen { cell, host }, (None, ..)) => Ok((cell, CellEvent::Seen { host: Box::new(host) })),
-        _other => Err(LauncherError::Protocol { rule: "an armed cell comes with two descriptors, an end with none" }),
     }
 }
 

@@ -37,6 +37,7 @@ mod shares;
 mod signer;
 mod starting;
 mod survey;
+mod timing;
 mod verdict;
 
 pub use config::{DaemonConfig, LogFormat, UnavailableControl};

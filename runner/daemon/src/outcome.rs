@@ -81,6 +81,11 @@ pub(crate) struct KeptBytes {
 async fn store(blobs: &Arc<Blobs>, output: Option<CapturedOutput>) -> Result<([Stream; 2], KeptBytes), Problem> {
     let Some(output) = output else { return Ok(([Stream::empty(), Stream::empty()], KeptBytes::default())) };
     let blobs = Arc::clone(blobs);
+    if output.stdout.kept.is_empty() && output.stderr.kept.is_empty() {
+        // Nothing that could block: the empty content is never written.
+        let ((stdout, _), (stderr, _)) = (store_one(&blobs, output.stdout), store_one(&blobs, output.stderr));
+        return Ok(([stdout, stderr], KeptBytes::default()));
+    }
     let stored = tokio::task::spawn_blocking(move || {
         let (stdout, stdout_kept) = store_one(&blobs, output.stdout);
         let (stderr, stderr_kept) = store_one(&blobs, output.stderr);

@@ -12,13 +12,14 @@ use crate::decode::{Prefer, RawCall};
 use crate::gate::Gated;
 use crate::intent::Intended;
 use crate::outcome::AnswerBytes;
+use crate::timing::Stages;
 use crate::{cell, decode, effect, gate, identify, intent, outcome, plan, verdict};
 
 /// What the controller gets, if it is no refusal.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The call is over.
-    Answer(AnswerBytes),
+    Answer(AnswerBytes, Stages),
     /// The call was over before.
     Replayed(AnswerBytes),
     /// The call has begun.
@@ -30,32 +31,41 @@ pub(crate) enum Reply {
 /// # Errors
 /// The refusal; or, after the intent, a fault that kept the outcome from being written.
 pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, Problem> {
+    let mut stages = Stages::since(&daemon.clock, raw.received);
     let decoded = decode::decode(raw)?;
     let identified = identify::identify(decoded, &daemon.operator_uids);
+    stages.over("decode");
     let admitted = match gate::admit(&daemon, identified).await? {
         Gated::Replay(answer) => return Ok(Reply::Replayed(answer)),
         Gated::Admitted(admitted) => *admitted,
     };
+    stages.over("gate");
     let planned = plan::make(&daemon, admitted)?;
+    stages.over("plan");
     // The cell is built first: what keeps it from being sealed is a refusal, of which nothing is kept. Dropped here, it
     // is killed; nothing of the tool runs before the intent is durable.
     let armed = cell::arm(&daemon, planned).await?;
+    stages.over("arm");
     let intended = intent::sign(&daemon, armed).await?;
+    stages.over("intent");
     match intended.prefer() {
-        Prefer::Wait => execute(&daemon, intended).await.map(Reply::Answer),
+        Prefer::Wait => execute(&daemon, intended, &mut stages).await.map(|answer| Reply::Answer(answer, stages)),
         Prefer::RespondAsync { .. } => {
             let running = intended.running().clone();
             // The task's end is in the ledger; its faults are in the log.
-            drop(tokio::spawn(async move { execute(&daemon, intended).await }));
+            drop(tokio::spawn(async move { execute(&daemon, intended, &mut stages).await }));
             Ok(Reply::Running(running))
         }
     }
 }
 
 /// From the signed intent to the signed outcome.
-async fn execute(daemon: &Daemon, intended: Intended) -> Result<AnswerBytes, Problem> {
+async fn execute(daemon: &Daemon, intended: Intended, stages: &mut Stages) -> Result<AnswerBytes, Problem> {
     let ended = cell::run(daemon, intended).await?;
+    stages.over("run");
     let judged = verdict::judge(ended);
     let settled = effect::attest(judged);
-    outcome::sign(daemon, settled).await
+    let answer = outcome::sign(daemon, settled).await?;
+    stages.over("outcome");
+    Ok(answer)
 }

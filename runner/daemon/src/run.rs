@@ -59,8 +59,12 @@ pub fn run(config: DaemonConfig) -> Result<(), DaemonError> {
     let policy = files.map_or_else(Policy::builtin, |files| Policy::parse(&files));
     let policy = policy.and_then(|policy| policy.check_images(toolcell_images::NAMES).map(|()| policy));
     let policy = policy.map_err(|source| DaemonError::Policy { source })?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        // The launcher, the cells, the signer and the ledger's thread want processors as well; of two, waking a second
+        // worker for what the first does next costs more than it brings.
+        .worker_threads(processors.div_ceil(2))
         .max_blocking_threads(WAITING_THREADS)
         .build()
         .map_err(system("start its threads"))?;

@@ -15,6 +15,8 @@ use crate::intent::Pending;
 use crate::output::CapturedOutput;
 use crate::plan::PlanFault;
 
+/// ENOMEM (errno(3)): memory was too little.
+const NO_MEMORY: i32 = 12;
 /// EOPNOTSUPP, EINVAL, E2BIG (errno(3)): what fits where no system call failed.
 const NOT_SUPPORTED: i32 = 95;
 const INVALID: i32 = 22;
@@ -190,7 +192,7 @@ fn refused(fault: LaunchFault, tree_gone: bool) -> Seen {
         }
         LaunchFault::Stage { stage, errno, detail } => {
             let message = format!("the cell could not be set up: {stage}: {detail}: {}", names::errno(errno));
-            not_started(start_failed(&stage, errno), message, start_remedy(&stage))
+            not_started(start_failed(&stage, errno), message, start_remedy(&stage, errno))
         }
         LaunchFault::Killed { reason: KillReason::Cancelled } => {
             not_started(Verdict::Cancelled, CANCELLED.0.to_owned(), CANCELLED.1)
@@ -273,7 +275,7 @@ fn words(cause: EndCause, limits: &Limits) -> (Verdict, (String, &'static str)) 
         EndCause::StartFailed { stage, errno } => {
             let name = names::errno(errno);
             let message = format!("the program could not be started: {stage}: {name}");
-            let remedy = start_remedy(&stage);
+            let remedy = start_remedy(&stage, errno);
             (start_failed(&stage, errno), (message, remedy))
         }
         EndCause::Internal { detail } => (Verdict::Internal, (format!("the cell broke down: {detail}"), REPORT)),
@@ -281,8 +283,11 @@ fn words(cause: EndCause, limits: &Limits) -> (Verdict, (String, &'static str)) 
 }
 
 /// What the tool's definition or the arguments of the call can change about it.
-fn start_remedy(stage: &str) -> &'static str {
+fn start_remedy(stage: &str, errno: i32) -> &'static str {
     match stage {
+        _ if errno == NO_MEMORY => {
+            "raise limits.memory_bytes: making the cell and starting the program need a part of it"
+        }
         "cwd" => {
             "name a working directory that is there inside and that everybody may enter: one of the image, /tmp, or one \
              shown with a mount"

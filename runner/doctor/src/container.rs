@@ -10,12 +10,12 @@ pub const SYSTEM_PATHS: &str = "--security-opt systempaths=unconfined";
 pub const APPARMOR: &str = "--security-opt apparmor=unconfined";
 /// One group per controller, made on the host by its root, in the place of the container's own, which are read-only.
 /// Version 1 of cgroups.
-pub const GROUPS_V1: &str = "-v /sys/fs/cgroup/memory/toolcell:/sys/fs/cgroup/memory \
-     -v /sys/fs/cgroup/cpu/toolcell:/sys/fs/cgroup/cpu -v /sys/fs/cgroup/cpuacct/toolcell:/sys/fs/cgroup/cpuacct \
-     -v /sys/fs/cgroup/pids/toolcell:/sys/fs/cgroup/pids -v /sys/fs/cgroup/freezer/toolcell:/sys/fs/cgroup/freezer";
+pub const GROUPS_V1: &str = "-v /sys/fs/cgroup/memory/toolcell-container:/sys/fs/cgroup/memory \
+     -v /sys/fs/cgroup/cpu/toolcell-container:/sys/fs/cgroup/cpu -v /sys/fs/cgroup/cpuacct/toolcell-container:/sys/fs/cgroup/cpuacct \
+     -v /sys/fs/cgroup/pids/toolcell-container:/sys/fs/cgroup/pids -v /sys/fs/cgroup/freezer/toolcell-container:/sys/fs/cgroup/freezer";
 /// The same for version 2. With a cgroup namespace of the container's own no process could be moved into that group
 /// (cgroups(7), nsdelegate).
-pub const GROUPS_V2: &str = "--cgroupns host -v /sys/fs/cgroup/toolcell:/sys/fs/cgroup";
+pub const GROUPS_V2: &str = "--cgroupns host -v /sys/fs/cgroup/toolcell-container:/sys/fs/cgroup";
 /// The ledger is kept on file systems of a machine alone, which an image's is not.
 pub const STATE: &str = "-v toolcell-state:/var/lib/toolcell";
 

@@ -41,15 +41,14 @@ pub fn does_not_hold(id: ControlId) -> String {
 
 /// Without a group there is no limit for a tree as a whole.
 #[must_use]
-pub fn no_groups(is_root: bool) -> Cause {
-    if is_root {
-        return Cause::new(
-            "it needs a cgroup, and this machine has none that cells can be put into",
-            "mount cgroup version 2 (mount -t cgroup2 none /sys/fs/cgroup), or the version 1 controllers memory, cpu, \
-             cpuacct, pids and freezer",
-        );
-    }
-    Cause::new("it needs a cgroup, and without root this instance has none", "start toolcell as root")
+pub fn no_groups(why: &str, is_root: bool) -> Cause {
+    let remedy = if is_root {
+        "mount cgroup version 2 (mount -t cgroup2 none /sys/fs/cgroup), or the version 1 controllers memory, cpu, cpuacct, \
+         pids and freezer"
+    } else {
+        "start toolcell as root, or give its user a cgroup"
+    };
+    Cause::new(format!("it needs a cgroup, and {why}"), remedy)
 }
 
 /// Without ids of its own a cell runs under the user's.
@@ -191,7 +190,7 @@ pub fn of_step(stage: &str, errno: i32, detail: &str, host: &HostFacts, is_root:
              made)",
             container::groups(host.is_cgroup_v1)
         ),
-        ("cgroups", _) => no_groups(true).remedy,
+        ("cgroups", _) => no_groups("", true).remedy,
         _ => format!(
             "see what of the kernel or its settings answers {name} there, and report it if it is a plain machine"
         ),
@@ -325,8 +324,8 @@ mod tests {
             told(&no_landlock(&host(&[]))),
             told(&old_landlock(ControlId::LandlockNet, &debian)),
             told(&old_landlock(ControlId::LandlockScope, &debian)),
-            told(&no_groups(true)),
-            told(&no_groups(false)),
+            told(&no_groups("this machine has none", true)),
+            told(&no_groups("without root this instance has none", false)),
             told(&no_ids("newuidmap is not installed")),
             does_not_hold(ControlId::Seccomp),
         ];

@@ -1,7 +1,7 @@
 //! Reads, on a connection that cannot write. Works also on a ledger that must not be written to.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, TryLockError};
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use toolcell_types::CallId;
@@ -30,6 +30,20 @@ impl Reader {
     /// [`LedgerError::Database`]; refuse the request that needed it.
     pub fn latest(&self, tenant: &str, key: &str) -> Result<Option<Attempt>, LedgerError> {
         self.with("read an attempt", |connection| store::latest(connection, tenant, key))
+    }
+
+    /// The same for who may not wait: one look at an index, or none if somebody else reads just now.
+    ///
+    /// # Errors
+    /// [`LedgerError::Database`]; refuse the request that needed it.
+    pub fn latest_at_once(&self, tenant: &str, key: &str) -> Option<Result<Option<Attempt>, LedgerError>> {
+        let connection = match self.connection.try_lock() {
+            Ok(connection) => connection,
+            // As in `with`.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(store::latest(&connection, tenant, key).map_err(failed("read an attempt")))
     }
 
     /// Attempts of that call id in whatever tenant, newest first.

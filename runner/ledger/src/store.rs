@@ -54,6 +54,7 @@ pub(crate) fn connect_writer(path: &Path) -> Result<Connection, LedgerError> {
     set(&connection, "foreign_keys", "1")?;
     set(&connection, "trusted_schema", "0")?;
     set(&connection, "cell_size_check", "1")?;
+    keep_plans(&connection)?;
     make_tables(&connection)?;
     Ok(connection)
 }
@@ -65,7 +66,15 @@ pub(crate) fn connect_reader(path: &Path) -> Result<Connection, LedgerError> {
     set(&connection, "query_only", "1")?;
     set(&connection, "trusted_schema", "0")?;
     set(&connection, "cell_size_check", "1")?;
+    keep_plans(&connection)?;
     Ok(connection)
+}
+
+/// A statement is planned once, whatever is bound to it later: the library was built to plan anew for each value
+/// (SQLITE_ENABLE_STAT4), which here takes longer than the query.
+fn keep_plans(connection: &Connection) -> Result<(), LedgerError> {
+    let stable = connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+    stable.map(drop).map_err(failed("have statements planned once"))
 }
 
 /// Sets a pragma and reads it back: SQLite ignores what it does not know or cannot do.

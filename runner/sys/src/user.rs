@@ -95,19 +95,31 @@ pub fn parent_death_signal() -> Result<(), BecomeError> {
 }
 
 fn empty_bounding_set() -> Result<(), BecomeError> {
+    let capability = |bit: u32| CapabilitySet::from_bits_retain(1 << bit);
     for bit in 0..64 {
-        let capability = CapabilitySet::from_bits_retain(1 << bit);
-        match rustix::thread::capability_is_in_bounding_set(capability) {
-            Ok(true) => {
-                call("prctl(PR_CAPBSET_DROP)", rustix::thread::remove_capability_from_bounding_set(capability))?
-            }
-            Ok(false) => {}
+        match rustix::thread::remove_capability_from_bounding_set(capability(bit)) {
+            Ok(()) => {}
             // The kernel knows no capability of this number, nor of a higher one.
+            Err(rustix::io::Errno::INVAL) => break,
+            // Without CAP_SETPCAP nothing can be dropped, and nothing has to be where nothing is left.
+            Err(rustix::io::Errno::PERM) if is_bounding_set_empty(bit)? => break,
+            Err(errno) => return Err(BecomeError::Call { call: "prctl(PR_CAPBSET_DROP)", source: errno.into() }),
+        }
+    }
+    Ok(())
+}
+
+/// Whether no capability from this number on is in the bounding set.
+fn is_bounding_set_empty(from: u32) -> Result<bool, BecomeError> {
+    for bit in from..64 {
+        match rustix::thread::capability_is_in_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
+            Ok(true) => return Ok(false),
+            Ok(false) => {}
             Err(rustix::io::Errno::INVAL) => break,
             Err(errno) => return Err(BecomeError::Call { call: "prctl(PR_CAPBSET_READ)", source: errno.into() }),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Empties the ambient, bounding, effective, permitted and inheritable capability sets, in this order: the bounding

@@ -10,9 +10,12 @@
 //! written: `1.0` and `1e0` are read as `1`. A number with a fraction is the nearest double (a literal too small for
 //! one is 0). Does not: hash, normalise Unicode (RFC 8785 leaves text as it is), or know any schema.
 
+mod plain;
+
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use self::plain::is_plain;
 use crate::BODY_MAX_BYTES;
 
 /// Most levels of arrays and objects inside one another; `[]` is one level.
@@ -55,16 +58,22 @@ pub enum StrictJsonError {
         column: usize,
     },
     /// A number beyond ±(2^53−1).
-    #[error("the number before line {line} column {column} is beyond \u{b1}{NUMBER_MAX}, where whole numbers get lost")]
+    #[error("{at} is {got} (line {line} column {column}), beyond \u{b1}{NUMBER_MAX}, where whole numbers get lost")]
     NumberTooLarge {
+        /// Where it stands, as in `limits.wall_ms`.
+        at: String,
+        /// The number, as its nearest double if it is very large.
+        got: String,
         /// Line.
         line: usize,
         /// Column at which it was noticed.
         column: usize,
     },
     /// `-0`, which is 0 for some readers and not for others.
-    #[error("the number before line {line} column {column} is -0")]
+    #[error("{at} is -0 (line {line} column {column})")]
     NegativeZero {
+        /// Where it stands.
+        at: String,
         /// Line.
         line: usize,
         /// Column at which it was noticed.
@@ -103,7 +112,7 @@ impl StrictJsonError {
             Self::NotUtf8 { .. } => "encode the text as UTF-8; send other bytes as {\"base64\":\"\u{2026}\"}",
             Self::ByteOrderMark => "leave out the first three bytes (EF BB BF)",
             Self::DuplicateMember { .. } => "send each member once",
-            Self::NumberTooLarge { .. } => "send larger numbers as strings",
+            Self::NumberTooLarge { .. } => "send a smaller number, or a larger one as a string",
             Self::NegativeZero { .. } => "send 0",
             Self::TooDeep { .. } => "flatten the value, or send it as a string",
             Self::TooManyValues { .. } => "send bulk data as one string, as standard input or as a mounted file",
@@ -214,6 +223,10 @@ enum Broken {
 struct Seen {
     nodes: usize,
     broken: Option<Broken>,
+    /// The number that broke a rule.
+    got: String,
+    /// Where the broken rule stands, innermost first.
+    path: Vec<String>,
 }
 
 impl Seen {
@@ -227,12 +240,27 @@ impl Seen {
         match self.broken {
             None => StrictJsonError::Syntax { source },
             Some(Broken::Duplicate(key)) => StrictJsonError::DuplicateMember { key, line, column },
-            Some(Broken::NumberTooLarge) => StrictJsonError::NumberTooLarge { line, column },
-            Some(Broken::NegativeZero) => StrictJsonError::NegativeZero { line, column },
+            Some(Broken::NumberTooLarge) => {
+                StrictJsonError::NumberTooLarge { at: place(&self.path), got: self.got, line, column }
+            }
+            Some(Broken::NegativeZero) => StrictJsonError::NegativeZero { at: place(&self.path), line, column },
             Some(Broken::TooDeep) => StrictJsonError::TooDeep { line, column },
             Some(Broken::TooManyValues) => StrictJsonError::TooManyValues { line, column },
         }
     }
+}
+
+/// A path as messages have it: `limits.wall_ms`, `argv[2]`.
+fn place(path: &[String]) -> String {
+    let whole: String = path.iter().rev().map(String::as_str).collect();
+    if whole.is_empty() { "the number".to_owned() } else { whole.strip_prefix('.').unwrap_or(&whole).to_owned() }
+}
+
+/// One step of a path; what is no plain name is quoted and cut.
+fn step(key: &str) -> String {
+    let is_plain =
+        (1..=64).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    if is_plain { format!(".{key}") } else { format!(".{:?}", key.chars().take(64).collect::<String>()) }
 }
 
 /// Reads one value at a depth, counting.
@@ -250,8 +278,11 @@ impl Strict<'_> {
         if self.depth >= DEPTH_MAX { Err(self.seen.breaks(Broken::TooDeep)) } else { Ok(()) }
     }
 
-    fn number<E: de::Error>(self, number: Result<Number, Broken>) -> Result<Value, E> {
-        number.map(Value::Number).map_err(|rule| self.seen.breaks(rule))
+    fn number<E: de::Error>(self, number: Result<Number, Broken>, written: impl std::fmt::Display) -> Result<Value, E> {
+        number.map(Value::Number).map_err(|rule| {
+            self.seen.got = written.to_string();
+            self.seen.breaks(rule)
+        })
     }
 }
 
@@ -283,15 +314,15 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_u64<E: de::Error>(self, n: u64) -> Result<Value, E> {
-        self.number(within(n).map(|()| Number::from(n)))
+        self.number(within(n).map(|()| Number::from(n)), n)
     }
 
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<Value, E> {
-        self.number(within(n.unsigned_abs()).map(|()| Number::from(n)))
+        self.number(within(n.unsigned_abs()).map(|()| Number::from(n)), n)
     }
 
     fn visit_f64<E: de::Error>(self, x: f64) -> Result<Value, E> {
-        self.number(from_double(x))
+        self.number(from_double(x), format_args!("{x:e}"))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
@@ -301,10 +332,16 @@ impl<'de> Visitor<'de> for Strict<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         self.enter()?;
         let mut out = Vec::new();
-        while let Some(item) = items.next_element_seed(self.inside())? {
-            out.push(item);
+        loop {
+            match items.next_element_seed(self.inside()) {
+                Ok(Some(item)) => out.push(item),
+                Ok(None) => return Ok(Value::Array(out)),
+                Err(error) => {
+                    self.seen.path.push(format!("[{}]", out.len()));
+                    return Err(error);
+                }
+            }
         }
-        Ok(Value::Array(out))
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Value, A::Error> {
@@ -314,8 +351,13 @@ impl<'de> Visitor<'de> for Strict<'_> {
             if out.contains_key(&key) {
                 return Err(self.seen.breaks(Broken::Duplicate(key.chars().take(64).collect())));
             }
-            let value = members.next_value_seed(self.inside())?;
-            out.insert(key, value);
+            match members.next_value_seed(self.inside()) {
+                Ok(value) => drop(out.insert(key, value)),
+                Err(error) => {
+                    self.seen.path.push(step(&key));
+                    return Err(error);
+                }
+            }
         }
         Ok(Value::Object(out))
     }

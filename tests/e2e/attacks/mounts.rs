@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 use toolcell_tests::{
-    Instance, Live, Need, Process, Request, Running, Setup, command, eventually, needs, program_on_host, within,
+    Instance, Live, Need, OPENER, Process, Request, Running, Setup, command, eventually, needs, program_on_host, within,
 };
 use toolcell_types::{ErrorCode, Verdict};
 
@@ -39,13 +39,10 @@ fn hang(dir: &Path, how: &str) -> Live {
     live
 }
 
-/// How many processes open mounts for the launcher: its children beside the parts and the cells.
+/// How many processes open mounts for the launcher. One waits for the next plan.
 fn openers(instance: &Instance) -> usize {
-    let (launcher, parts) = (instance.launcher().pid, [instance.daemon().pid, instance.signer().pid]);
-    let opens = |process: &&Process| {
-        process.parent == launcher && !parts.contains(&process.pid) && !process.cgroups.contains("/toolcell/")
-    };
-    Process::all().iter().filter(opens).count()
+    let launcher = instance.launcher().pid;
+    Process::all().iter().filter(|process| process.parent == launcher && process.name == OPENER).count()
 }
 
 fn a_file_system_that_hangs_holds_up_nobody(how: &str) {
@@ -63,9 +60,12 @@ fn a_file_system_that_hangs_holds_up_nobody(how: &str) {
     std::thread::scope(|scope| {
         let started = Instant::now();
         let refused = scope.spawn(|| instance.post(&show(&hanging)));
-        eventually("a process that opens the mount", || (openers(&instance) > 0).then_some(()));
         let neighbour = stdout(&instance.call(&show(&plain)));
         assert_eq!(neighbour, text(&plain), "the control: a mount that answers is opened meanwhile");
+        eventually("a second process that opens mounts", || {
+            assert_eq!(instance.call(&show(&plain)).verdict, Verdict::Exited { exit_code: 0 });
+            (openers(&instance) == 2).then_some(())
+        });
         assert!(!refused.is_finished(), "while the other one still hangs");
         let response = refused.join().unwrap();
         let took = started.elapsed();
@@ -86,7 +86,7 @@ fn a_file_system_that_hangs_holds_up_nobody(how: &str) {
     within(Duration::from_secs(10), "the one that hung to be reaped", || {
         // It is reaped when the launcher next has something to do.
         assert_eq!(instance.call(&show(&plain)).verdict, Verdict::Exited { exit_code: 0 });
-        (openers(&instance) == 0).then_some(())
+        (openers(&instance) == 1).then_some(())
     });
 }
 

@@ -110,3 +110,19 @@ fn a_process_that_spins_is_ended_by_its_limit_of_processor_seconds() {
     assert!(answer.state == CallState::Failed);
     std::thread::sleep(Duration::ZERO);
 }
+
+#[test]
+fn static_memory_beyond_the_limit_is_ended_by_the_kernel_before_the_program_begins() {
+    needs!(Need::OrdinaryUsers);
+    for user in both_users() {
+        let instance = start(&user);
+        let run = |memory_bytes: u64| {
+            is_over(&instance, &Request::program("huge_static", &[]).limits(json!({ "memory_bytes": memory_bytes })))
+        };
+        // No counter tells of it, so that the verdict is what the kernel made of it (execve(2): SIGSEGV).
+        let refused = run(8 * MIB);
+        assert_eq!(refused.verdict, Verdict::Signaled { signal: "SIGSEGV".to_owned() }, "{refused:?}");
+        assert_eq!(serde_json::to_value(&refused.stdout).unwrap(), "");
+        assert_eq!(run(96 * MIB).verdict, Verdict::Exited { exit_code: 0 });
+    }
+}

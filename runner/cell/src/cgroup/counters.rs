@@ -11,12 +11,10 @@ pub(crate) struct ReadBack {
     pub(crate) got: Fact,
 }
 
-/// A fact as the kernel's files have it.
-pub(super) fn text(fact: &Fact) -> String {
-    match fact {
-        Fact::Int(number) => number.to_string(),
-        Fact::Text(text) => text.clone(),
-        Fact::Flag(_) | Fact::List(_) | Fact::Ints(_) => format!("{fact:?}"),
+impl ReadBack {
+    /// Whether the kernel has what was asked for.
+    pub(crate) fn agrees(&self) -> bool {
+        self.got == self.wanted
     }
 }
 

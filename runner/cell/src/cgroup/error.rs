@@ -42,16 +42,6 @@ pub enum CgroupError {
         #[source]
         source: io::Error,
     },
-    /// A limit reads back as something else than was written.
-    #[error("{path} reads back as {got}, expected {wanted}")]
-    Mismatch {
-        /// Which file.
-        path: PathBuf,
-        /// What was written.
-        wanted: String,
-        /// What is there.
-        got: String,
-    },
     /// A counter is no number.
     #[error("{path} holds {got:?}, expected a number")]
     NotANumber {
@@ -98,16 +88,16 @@ impl CgroupError {
             Self::Access { source, .. } if source.raw_os_error() == Some(nix::libc::EROFS) => {
                 if crate::container::has_version_1() {
                     "it is mounted read-only, as containers have it: make a group per controller on the host, as its root \
-                     (mkdir /sys/fs/cgroup/memory/toolcell), and start the container with it in the place of its own: \
-                     -v /sys/fs/cgroup/memory/toolcell:/sys/fs/cgroup/memory, and the same for cpu, cpuacct, pids and \
+                     (mkdir /sys/fs/cgroup/memory/toolcell-container), and start the container with it in the place of its own: \
+                     -v /sys/fs/cgroup/memory/toolcell-container:/sys/fs/cgroup/memory, and the same for cpu, cpuacct, pids and \
                      freezer"
                 } else {
                     "it is mounted read-only, as containers have it: make a group on the host, as its root (mkdir \
-                     /sys/fs/cgroup/toolcell), and start the container with it in the place of its own: --cgroupns host \
-                     -v /sys/fs/cgroup/toolcell:/sys/fs/cgroup"
+                     /sys/fs/cgroup/toolcell-container), and start the container with it in the place of its own: --cgroupns host \
+                     -v /sys/fs/cgroup/toolcell-container:/sys/fs/cgroup"
                 }
             }
-            Self::Access { .. } | Self::Mismatch { .. } | Self::NotANumber { .. } | Self::Absent => {
+            Self::Access { .. } | Self::NotANumber { .. } | Self::Absent => {
                 "start as root with the cgroup controllers memory, cpu and pids writable; on version 1 cpuacct and \
                  freezer as well"
             }
@@ -121,7 +111,7 @@ impl CgroupError {
                 source.raw_os_error().unwrap_or(nix::libc::EIO)
             }
             Self::NoControllers { .. } | Self::Absent => nix::libc::ENODEV,
-            Self::Mismatch { .. } | Self::NotANumber { .. } => nix::libc::EPROTO,
+            Self::NotANumber { .. } => nix::libc::EPROTO,
         }
     }
 }

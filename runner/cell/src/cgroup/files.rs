@@ -7,18 +7,15 @@ use std::path::Path;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::CgroupError;
+use crate::kernel_file;
 
 pub(super) fn access(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CgroupError {
     let path = path.to_owned();
     move |source| CgroupError::Access { action, path, source }
 }
 
-pub(super) fn mismatch<T>(path: &Path, wanted: &str, got: &str) -> Result<T, CgroupError> {
-    Err(CgroupError::Mismatch { path: path.to_owned(), wanted: wanted.to_owned(), got: got.trim().to_owned() })
-}
-
 pub(super) fn read(path: &Path) -> Result<String, CgroupError> {
-    fs::read_to_string(path).map_err(access("read", path))
+    kernel_file::read_text(path).map_err(access("read", path))
 }
 
 pub(super) fn number(path: &Path) -> Result<u64, CgroupError> {

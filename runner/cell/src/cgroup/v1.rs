@@ -7,15 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use toolcell_types::{CellId, Limits};
+use toolcell_types::{CellId, Fact, Limits};
 
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
-    access, again_while_it_vanishes, keyed, kill_member, members_of, mismatch, number, read, remove_dir,
-    remove_unless_used, write, write_text,
+    access, again_while_it_vanishes, keyed, kill_member, members_of, number, read, remove_dir, remove_unless_used,
+    write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
 use crate::mountinfo::Mount;
+
+/// The limit of memory and swap together.
+const MEMORY_AND_SWAP: &str = "memory.memsw.limit_in_bytes";
 
 /// A controller that a cell needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +75,11 @@ pub(super) struct Dir {
 }
 
 impl Dir {
+    /// Whether groups may be made in it by who this process is.
+    pub(super) fn is_writable(&self) -> bool {
+        rustix::fs::access(&self.path, rustix::fs::Access::WRITE_OK).is_ok()
+    }
+
     fn below(&self, relative: &str) -> Self {
         let shown = format!("{}/{}", self.shown.trim_end_matches('/'), relative.trim_matches('/'));
         Self { path: self.path.join(relative.trim_start_matches('/')), shown }
@@ -83,6 +91,8 @@ impl Dir {
 pub(crate) struct Instance {
     /// Group of the instance per hierarchy; controllers that share a hierarchy share a group.
     roots: Vec<(Vec<Controller>, Dir)>,
+    /// Whether the kernel counts memory and swap together (CONFIG_MEMCG_SWAP, `swapaccount=`).
+    counts_swap: bool,
 }
 
 impl Instance {
@@ -100,7 +110,9 @@ impl Instance {
         for (_, Dir { path, .. }) in &roots {
             again_while_it_vanishes(|| fs::create_dir_all(path).map_err(access("make", path)))?;
         }
-        let opened = Self { roots };
+        let memory = roots.iter().find(|(controllers, _)| controllers.contains(&Controller::Memory));
+        let counts_swap = memory.is_some_and(|(_, root)| root.path.join(MEMORY_AND_SWAP).exists());
+        let opened = Self { roots, counts_swap };
         opened.sweep()?;
         Ok(opened)
     }
@@ -129,16 +141,14 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the groups of one cell and sets its limits, each read back.
+    /// Makes the groups of one cell and sets its limits. A group that was there already is an error.
     pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
-        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()) };
+        let mut made = Group { dirs: Vec::with_capacity(self.roots.len()), counts_swap: self.counts_swap };
         let built = self.roots.iter().try_for_each(|(controllers, root)| {
             let dir = root.below(&format!("cell-{cell}"));
             fs::create_dir(&dir.path).map_err(access("make", &dir.path))?;
-            made.dirs.push((controllers.clone(), dir.clone()));
-            let file = dir.path.join("cgroup.procs");
-            let members = read(&file)?;
-            if members.trim().is_empty() { Ok(()) } else { mismatch(&file, "no member", &members) }
+            made.dirs.push((controllers.clone(), dir));
+            Ok(())
         });
         match built.and_then(|()| made.limit(limits)) {
             Ok(()) => Ok(made),
@@ -155,7 +165,7 @@ impl Instance {
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {
     // Nobody is asked whether a process is in it: what is in it is killed.
     let dir = Dir { path: path.to_owned(), shown: String::new() };
-    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), dir)] };
+    let mut group = Group { dirs: vec![(Controller::ALL.to_vec(), dir)], counts_swap: false };
     let quota = path.join("cpu.cfs_quota_us");
     if quota.exists() {
         // A process needs its share to die.
@@ -183,6 +193,7 @@ fn sweep_group(path: &Path) -> Result<(), CgroupError> {
 #[derive(Debug)]
 pub(crate) struct Group {
     dirs: Vec<(Vec<Controller>, Dir)>,
+    counts_swap: bool,
 }
 
 impl Group {
@@ -197,22 +208,25 @@ impl Group {
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
         use Controller::{Cpu, Memory, Pids};
         write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
-        let swap = self.file(Memory, "memory.memsw.limit_in_bytes");
-        if swap.exists() {
-            write(&swap, limits.memory_bytes)?;
+        if self.counts_swap {
+            write(&self.file(Memory, MEMORY_AND_SWAP), limits.memory_bytes)?;
         }
         write(&self.file(Pids, "pids.max"), limits.pids)?;
         write(&self.file(Cpu, "cpu.cfs_period_us"), CPU_PERIOD_US)?;
-        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))?;
-        super::all_agree([self.memory_limits(limits)?, self.cpu_limits(limits)?, self.pids_limits(limits)?].concat())
+        write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))
+    }
+
+    /// Whether there is a limit for swap.
+    pub(super) fn counts_swap(&self) -> bool {
+        self.counts_swap
     }
 
     /// Memory limits as the kernel has them; memory and swap together where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let wanted = super::whole_pages(limits.memory_bytes);
         let mut backs = vec![self.back(Controller::Memory, "memory.limit_in_bytes", wanted)?];
-        if self.file(Controller::Memory, "memory.memsw.limit_in_bytes").exists() {
-            backs.push(self.back(Controller::Memory, "memory.memsw.limit_in_bytes", wanted)?);
+        if self.counts_swap {
+            backs.push(self.back(Controller::Memory, MEMORY_AND_SWAP, wanted)?);
         }
         Ok(backs)
     }
@@ -231,7 +245,10 @@ impl Group {
     }
 
     fn back(&self, controller: Controller, name: &'static str, wanted: u64) -> Result<ReadBack, CgroupError> {
-        Ok(ReadBack { name, wanted: wanted.into(), got: number(&self.file(controller, name))?.into() })
+        let text = read(&self.file(controller, name))?;
+        let text = text.trim();
+        let got = text.parse::<u64>().map_or_else(|_no_number| Fact::from(text), Fact::from);
+        Ok(ReadBack { name, wanted: wanted.into(), got })
     }
 
     /// `tasks` files for the child to join through, opened by us: the kernel checks who opened (CVE-2021-4197).
@@ -255,13 +272,10 @@ impl Group {
         self.dirs.iter().all(|(controllers, dir)| controllers.iter().all(|controller| is_at(*controller, dir)))
     }
 
-    /// Every process in any of the groups.
+    /// Every process in the group of processes. It is in all the others as well: the init joins them all before anything
+    /// else, and its children are born where it is.
     pub(super) fn members(&self) -> Result<BTreeSet<i32>, CgroupError> {
-        let mut members = BTreeSet::new();
-        for (_, dir) in &self.dirs {
-            members.extend(members_of(&dir.path)?);
-        }
-        Ok(members)
+        Ok(members_of(&self.file(Controller::Pids, ""))?.into_iter().collect())
     }
 
     /// How many processes the first group that is not empty has.
@@ -319,64 +333,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MOUNTINFO: &str = "\
-30 25 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
-31 25 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct
-32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,memory
-";
-    /// One group of each hierarchy, bound into a container with a cgroup namespace of its own.
-    const BOUND: &str = "\
-127 115 0:32 /../../labs /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-128 112 0:29 /../../labs /groups/cpu rw - cgroup cgroup rw,cpu,cpuacct
-";
-
-    fn lines(mountinfo: &str) -> Vec<Mount> {
-        crate::mountinfo::mounts(mountinfo.as_bytes()).collect()
-    }
-
-    fn path(mountinfo: &str, controller: &str) -> Option<PathBuf> {
-        hierarchy(&lines(mountinfo), controller).map(|dir| dir.path)
-    }
-
-    #[test]
-    fn hierarchies_are_found_by_controller_not_by_name() {
-        assert_eq!(path(MOUNTINFO, "memory"), Some(PathBuf::from("/sys/fs/cgroup/memory")));
-        assert_eq!(path(MOUNTINFO, "cpuacct"), Some(PathBuf::from("/sys/fs/cgroup/cpu,cpuacct")));
-        assert_eq!(path(BOUND, "cpuacct"), Some(PathBuf::from("/groups/cpu")));
-        assert_eq!(path(MOUNTINFO, "pids"), None);
-        assert_eq!(path(MOUNTINFO, "cpu,cpuacct"), None);
-    }
-
-    #[test]
-    fn what_no_hierarchy_carries_is_named() {
-        assert_eq!(mounts(&lines(MOUNTINFO)).unwrap_err(), ["pids", "freezer"]);
-    }
-
-    fn group(mountinfo: &str) -> Group {
-        use Controller::{Cpu, Cpuacct, Memory};
-        let dir = |name| hierarchy(&lines(mountinfo), name).unwrap().below("/toolcell/").below("i").below("cell-1");
-        Group { dirs: vec![(vec![Memory], dir("memory")), (vec![Cpu, Cpuacct], dir("cpu"))] }
-    }
-
-    #[test]
-    fn membership_is_read_for_every_controller() {
-        let group = group(MOUNTINFO);
-        assert!(group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n3:cpu,cpuacct:/\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/toolcell/i/cell-11\n3:cpu,cpuacct:/toolcell/i/cell-1\n"));
-        assert!(!group.is_in("4:memory:/i/cell-1\n3:cpu,cpuacct:/i/cell-1\n"), "the whole name counts");
-    }
-
-    #[test]
-    fn a_group_below_one_that_was_bound_into_a_container_is_named_as_the_kernel_names_it() {
-        let group = group(BOUND);
-        let at = |name: &str| format!("4:memory:{name}\n3:cpu,cpuacct:{name}\n");
-        assert!(group.is_in(&at("/../../labs/toolcell/i/cell-1")));
-        assert!(!group.is_in(&at("/toolcell/i/cell-1")));
-        assert_eq!(group.dirs[1].1.path, Path::new("/groups/cpu/toolcell/i/cell-1"));
-    }
-}
+mod tests;

@@ -17,16 +17,18 @@ use rustix::fs::{Mode, OFlags};
 use toolcell_types::{CellId, Fact, Limits};
 
 pub use self::own::OwnGroup;
-pub(super) use self::place::{Mount, mount, settle};
+pub(super) use self::place::{Mount, is_own_group_given, mount, settle};
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
-    access, again_while_it_vanishes, keyed, kill_member, members_of, mismatch, number, put, read, remove_dir,
-    remove_unless_used, write, write_text,
+    access, again_while_it_vanishes, keyed, kill_member, members_of, number, put, read, remove_dir, remove_unless_used,
+    write, write_text,
 };
 use super::{CPU_PERIOD_US, CgroupError, Hierarchies, cpu_quota_us};
 
 /// The controllers that a cell needs.
 const NEEDED: [&str; 3] = ["memory", "cpu", "pids"];
+/// The limit of swap alone.
+const SWAP_MAX: &str = "memory.swap.max";
 /// How often, 5 ms apart, an earlier life is looked at before it is said that it cannot be killed or removed.
 const ROUNDS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -67,12 +69,13 @@ impl Instance {
         }
     }
 
-    /// Makes the group of one cell and sets its limits, each read back.
+    /// Makes the group of one cell and sets its limits. A group that was there already is an error.
     pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
         let dir = self.dir.join(format!("cell-{cell}"));
         fs::create_dir(&dir).map_err(access("make", &dir))?;
-        let mut made = Group { shown: self.mount.shown(&dir), dir };
-        match made.is_empty().and_then(|()| made.limit(limits)) {
+        let counts_swap = dir.join(SWAP_MAX).exists();
+        let mut made = Group { shown: self.mount.shown(&dir), dir, counts_swap };
+        match made.limit(limits) {
             Ok(()) => Ok(made),
             Err(error) => {
                 if let Err(second) = made.remove() {
@@ -90,6 +93,8 @@ pub(crate) struct Group {
     dir: PathBuf,
     /// Its path as /proc/PID/cgroup has it.
     shown: String,
+    /// Whether swap is counted: without accounting (swapaccount=0, no CONFIG_SWAP) there is no limit for it.
+    counts_swap: bool,
 }
 
 impl Group {
@@ -100,34 +105,27 @@ impl Group {
         self.dir.join(name)
     }
 
-    fn is_empty(&self) -> Result<(), CgroupError> {
-        let path = self.file("cgroup.procs");
-        let members = read(&path)?;
-        if members.trim().is_empty() { Ok(()) } else { mismatch(&path, "no member", &members) }
-    }
-
     fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
         write(&self.file("memory.max"), limits.memory_bytes)?;
-        if self.counts_swap() {
-            write(&self.file("memory.swap.max"), 0)?;
+        if self.counts_swap {
+            write(&self.file(SWAP_MAX), 0)?;
         }
         // The kernel picks one process, so that a parent can tell what happened to its child.
         write(&self.file("memory.oom.group"), 0)?;
         write(&self.file("pids.max"), limits.pids)?;
-        write_text(&self.file("cpu.max"), &cpu_max(limits))?;
-        super::all_agree([self.memory_limits(limits)?, self.cpu_limits(limits)?, self.pids_limits(limits)?].concat())
+        write_text(&self.file("cpu.max"), &cpu_max(limits))
     }
 
-    /// Without swap accounting (swapaccount=0, no CONFIG_SWAP) the file is not there.
-    fn counts_swap(&self) -> bool {
-        self.file("memory.swap.max").exists()
+    /// Whether there is a limit for swap.
+    pub(super) fn counts_swap(&self) -> bool {
+        self.counts_swap
     }
 
     /// Memory limits as the kernel has them; no swap where swap is counted.
     pub(super) fn memory_limits(&self, limits: &Limits) -> Result<Vec<ReadBack>, CgroupError> {
         let mut backs = vec![self.back("memory.max", super::whole_pages(limits.memory_bytes))?];
-        if self.counts_swap() {
-            backs.push(self.back("memory.swap.max", 0_u64)?);
+        if self.counts_swap {
+            backs.push(self.back(SWAP_MAX, 0_u64)?);
         }
         backs.push(self.back("memory.oom.group", 0_u64)?);
         Ok(backs)

@@ -8,7 +8,7 @@ use crate::mountinfo::mounts;
 /// What another file system covers could be read by who may not reach it otherwise, if only the covered one came along;
 /// and a cell that is shown less than its caller sees would give wrong results.
 pub(super) fn refuse_submounts(real: &Path) -> Result<()> {
-    let text = call("look for mounts below", std::fs::read("/proc/self/mountinfo"))?;
+    let text = call("look for mounts below", crate::kernel_file::read(Path::new("/proc/self/mountinfo")))?;
     let below = mounts(&text).map(|mount| mount.point).find(|point| point != real && point.starts_with(real));
     match below {
         Some(point) => Err(HostPathError::Submount { point }),

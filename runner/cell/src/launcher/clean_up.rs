@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::opening::Opening;
 use super::{Launcher, LauncherError};
 use crate::live::{Alarm, Step};
 
@@ -15,6 +16,11 @@ impl Launcher {
     pub(super) fn clean_up(mut self) -> Result<(), LauncherError> {
         for live in self.cells.values_mut() {
             live.kill_tree();
+        }
+        // Those who open mounts would die with us, but a moment after.
+        let openings = std::mem::take(&mut self.openings).into_values().map(Opening::into_opener);
+        for opener in self.opener.take().into_iter().chain(openings) {
+            self.bury(opener);
         }
         // Looked at in turn, not waited for by events: one of them may have come in the batch that ended the loop. A
         // cell that does not die is given up by itself after a while.
@@ -33,7 +39,8 @@ impl Launcher {
         }
         for _round in 0..CLEAR_ROUNDS {
             self.clear_remains();
-            if self.remains.is_empty() {
+            self.reap_openers();
+            if self.remains.is_empty() && self.stuck.is_empty() {
                 break;
             }
             std::thread::sleep(PAUSE);

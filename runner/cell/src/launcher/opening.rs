@@ -30,6 +30,13 @@ pub(super) struct Opening {
     opener: Opener,
 }
 
+impl Opening {
+    /// Who opens them.
+    pub(super) fn into_opener(self) -> Opener {
+        self.opener
+    }
+}
+
 /// A child that opened mounts and is not reaped yet.
 #[derive(Debug)]
 pub(super) struct Stuck {
@@ -66,8 +73,7 @@ impl Launcher {
                 errno: error.raw_os_error().unwrap_or(nix::libc::EIO),
                 detail: "keep the plan".to_owned(),
             })?;
-            let paths = self.shop.paths(slot);
-            Ok((plan, Opener::start(&prepare.mounts, &prepare.caller, (&self.shop.denied, &paths))?))
+            Ok((plan, self.ask_opener(slot, prepare)?))
         });
         let (plan, opener) = match started {
             Ok(started) => started,
@@ -94,7 +100,12 @@ impl Launcher {
             }
             None => Err(opener.too_late()),
         };
-        self.bury(opener);
+        // One that has answered, whatever it was, can be asked again.
+        if part == Part::Opened && self.opener.is_none() && !matches!(trees, Err(LaunchFault::Stage { .. })) {
+            self.set_aside(opener)?;
+        } else {
+            self.bury(opener);
+        }
         self.reap_openers();
         let trees = match trees {
             Ok(trees) => trees,
@@ -126,7 +137,38 @@ impl Launcher {
         self.refuse(cell, fault)
     }
 
-    fn bury(&mut self, opener: Opener) {
+    /// An opener that has been asked: the one at hand, or, where there is none or it is of no use any more, a new one.
+    fn ask_opener(&mut self, slot: u32, prepare: &Prepare<'_>) -> Result<Opener, LaunchFault> {
+        if let Some(mut idle) = self.opener.take() {
+            match idle.ask(slot, &prepare.mounts, &prepare.caller) {
+                Ok(()) => return Ok(idle),
+                Err(fault) => {
+                    tracing::warn!(?fault, "the opener of mounts is replaced");
+                    self.bury(idle);
+                }
+            }
+        }
+        let mut opener = Opener::start(self.shop.opening_rules())?;
+        match opener.ask(slot, &prepare.mounts, &prepare.caller) {
+            Ok(()) => Ok(opener),
+            Err(fault) => {
+                self.bury(opener);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Keeps an opener for the next plan.
+    fn set_aside(&mut self, opener: Opener) -> Result<(), LauncherError> {
+        for fd in opener.sources() {
+            rustix::event::epoll::delete(&self.epoll, fd)
+                .map_err(|errno| LauncherError::Call { what: "epoll_ctl", source: errno.into() })?;
+        }
+        self.opener = Some(opener);
+        Ok(())
+    }
+
+    pub(super) fn bury(&mut self, opener: Opener) {
         let (child, uid) = opener.into_child();
         self.stuck.push(Stuck { child, uid, since_us: monotonic_us() });
     }

@@ -57,12 +57,17 @@ impl Live {
         Ok(controls)
     }
 
+    /// What the set-up has used of the cell's time and limits, which is not the tool's. Taken while the tool's process
+    /// waits, which uses nothing.
+    pub(crate) fn take_baseline(&mut self) {
+        self.baseline = self.built.group.counters();
+    }
+
     /// The daemon says *go*: starts the clocks, as nothing before counts, and passes the word on.
     pub(crate) fn on_go(&mut self) {
         if self.phase != Phase::Armed {
             return;
         }
-        self.baseline = self.built.group.counters();
         self.go_us = monotonic_us();
         let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
         let said = self.start_clocks().and_then(|_running| rustix::net::send(&self.built.control, &[WORD_GO], flags));

@@ -62,13 +62,14 @@ impl Live {
     }
 
     fn vanished(&self, counters: &Counters) -> LaunchFault {
-        let detail = match counters.oom_kills {
-            Some(kills) if kills > 0 => {
-                format!("killed for memory while it was set up: {} bytes are too few", self.limits.memory_bytes)
-            }
-            Some(_) | None => "the cell's init ended without a word".to_owned(),
+        let (errno, detail) = match counters.oom_kills {
+            Some(kills) if kills > 0 => (
+                nix::libc::ENOMEM,
+                format!("killed for memory while it was set up: {} bytes are too few", self.limits.memory_bytes),
+            ),
+            Some(_) | None => (nix::libc::ECHILD, "the cell's init ended without a word".to_owned()),
         };
-        LaunchFault::Stage { stage: Stage::Supervise.as_str().to_owned(), errno: nix::libc::ENOMEM, detail }
+        LaunchFault::Stage { stage: Stage::Supervise.as_str().to_owned(), errno, detail }
     }
 
     fn end_report(&self, counters: &Counters, tree_gone: bool) -> EndReport {

@@ -19,8 +19,9 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
         let facts = |of: fn(&ReadBack) -> &Fact| {
             backs.iter().fold(Facts::new(), |facts, back| facts.with(back.name, of(back).clone()))
         };
-        let agree = backs.iter().all(|back| back.got == back.wanted);
+        let agree = backs.iter().all(ReadBack::agrees);
         let observed = facts(|back| &back.got).with("member", inside).with("version", expected.group.version());
+        let observed = about_swap(id, expected.group.counts_swap(), observed);
         Item::read_back(id, inside && agree, facts(|back| &back.wanted), observed)
     };
     Ok(vec![
@@ -28,6 +29,14 @@ pub(super) fn group_items(process: &Process, expected: &Expected<'_>) -> Read<Ve
         item(ControlId::CgroupCpu, expected.group.cpu_limits(limits)?),
         item(ControlId::CgroupPids, expected.group.pids_limits(limits)?),
     ])
+}
+
+/// Where there is no file for a limit of swap, that is said.
+fn about_swap(id: ControlId, is_counted: bool, observed: Facts) -> Facts {
+    if id == ControlId::CgroupMemory && !is_counted {
+        return observed.with("swap", "not counted by this kernel");
+    }
+    observed
 }
 
 /// What was asked for, and that nothing keeps it.
@@ -79,4 +88,18 @@ pub(super) fn tmp_quota(process: &Process, limits: &Limits) -> Read<Item> {
             .with("inodes", inodes)
             .with("file_systems", u64::try_from(devices.len()).unwrap_or(0)),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swap_that_nobody_counts_stands_in_the_report_of_memory_alone() {
+        let facts = || Facts::new().with("memory.max", 1_u64);
+        assert_eq!(about_swap(ControlId::CgroupMemory, true, facts()), facts());
+        assert_eq!(about_swap(ControlId::CgroupCpu, false, facts()), facts());
+        let told = facts().with("swap", "not counted by this kernel");
+        assert_eq!(about_swap(ControlId::CgroupMemory, false, facts()), told);
+    }
 }

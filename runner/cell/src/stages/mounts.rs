@@ -117,8 +117,9 @@ pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits) -> Result<(), StageErr
     let root = tmpfs(&[("size", "4m"), ("nr_inodes", "4096"), ("mode", "0755")]).at(stage, Op::NewTmpfs)?;
     // Attached first, as nothing can be attached to a detached mount before Linux 6.15.
     attach(root.as_fd(), CWD, "/").at(stage, Op::Attach)?;
+    let mut last = None;
     for (index, entry) in plan.image.iter().enumerate() {
-        place(root.as_fd(), entry, index)?;
+        place(root.as_fd(), &mut last, entry, index)?;
     }
     make_dir(root.as_fd(), "dev").at(stage, Op::MakeDir)?;
     attach(plan.dev.as_fd(), root.as_fd(), "dev").at(stage, Op::Attach)?;
@@ -126,7 +127,7 @@ pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits) -> Result<(), StageErr
     scratch(root.as_fd(), limits)?;
     for (index, entry) in plan.mounts.iter().enumerate() {
         // Under operations of their own, so that the launcher can name the caller's path.
-        place(root.as_fd(), entry, index).map_err(|error| StageError {
+        place(root.as_fd(), &mut None, entry, index).map_err(|error| StageError {
             op: if error.op == Op::Attach { Op::CallerAttach } else { Op::CallerPoint },
             ..error
         })?;
@@ -155,23 +156,42 @@ fn make_dir(dir: BorrowedFd<'_>, path: &str) -> Result<(), Errno> {
     rustix::fs::mkdirat(dir, path, Mode::from_raw_mode(0o755))
 }
 
+/// The directory that something was put in last, which is mostly that of the next thing as well.
+type LastDir<'p> = Option<(&'p str, OwnedFd)>;
+
 /// Puts one entry below the root. Parents are made where they are missing.
-fn place(root: BorrowedFd<'_>, entry: &RootEntry<'_>, index: usize) -> Result<(), StageError> {
+fn place<'p>(
+    root: BorrowedFd<'_>,
+    last: &mut LastDir<'p>,
+    entry: &'p RootEntry<'_>,
+    index: usize,
+) -> Result<(), StageError> {
     let stage = Stage::Mounts;
+    let (inside, op) = match entry {
+        RootEntry::Dir { inside } => return open_dir(root, inside).map(drop).at_item(stage, Op::MakeDir, index),
+        RootEntry::Link { inside, .. } | RootEntry::File { inside, .. } => (inside, Op::MakeDir),
+        RootEntry::Tree { inside, .. } => (inside, Op::MountPoint),
+    };
+    let (parent, name) = inside.rsplit_once('/').ok_or(Errno::INVAL).at_item(stage, op, index)?;
+    if last.as_ref().is_none_or(|(path, _)| *path != parent) {
+        *last = Some((parent, open_dir(root, parent).at_item(stage, op, index)?));
+    }
+    let dir = last.as_ref().map_or(root, |(_, dir)| dir.as_fd());
     match entry {
-        RootEntry::Dir { inside } => open_dir(root, inside).map(drop).at_item(stage, Op::MakeDir, index),
-        RootEntry::Link { inside, target } => {
-            let (parent, name) = parent_of(root, inside).at_item(stage, Op::MakeDir, index)?;
-            rustix::fs::symlinkat(target.as_ref(), parent, name).at_item(stage, Op::MakeLink, index)
+        RootEntry::Dir { .. } => Ok(()),
+        RootEntry::Link { target, .. } => {
+            rustix::fs::symlinkat(target.as_ref(), dir, name).at_item(stage, Op::MakeLink, index)
         }
-        RootEntry::File { inside, content } => {
-            let (parent, name) = parent_of(root, inside).at_item(stage, Op::MakeDir, index)?;
-            let file = make_file(parent.as_fd(), name, 0o444).at_item(stage, Op::MakeFile, index)?;
+        RootEntry::File { content, .. } => {
+            let file = make_file(dir, name, 0o444).at_item(stage, Op::MakeFile, index)?;
             write_all(file.as_fd(), content.as_bytes()).at_item(stage, Op::MakeFile, index)
         }
-        RootEntry::Tree { inside, tree, is_dir } => {
-            let point = mount_point(root, inside, *is_dir).at_item(stage, Op::MountPoint, index)?;
-            attach_on(tree.as_fd(), point.as_fd()).at_item(stage, Op::Attach, index)
+        RootEntry::Tree { tree, is_dir, .. } => {
+            let point = mount_point(dir, name, *is_dir).at_item(stage, Op::MountPoint, index)?;
+            attach_on(tree.as_fd(), point.as_fd()).at_item(stage, Op::Attach, index)?;
+            // What was opened below may be covered now.
+            *last = None;
+            Ok(())
         }
     }
 }
@@ -209,21 +229,15 @@ fn beneath(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Er
     rustix::fs::openat2(dir, path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
-fn parent_of<'p>(root: BorrowedFd<'_>, path: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
-    let (parent, name) = path.rsplit_once('/').ok_or(Errno::INVAL)?;
-    Ok((open_dir(root, parent)?, name))
-}
-
-fn mount_point(root: BorrowedFd<'_>, path: &str, is_dir: bool) -> Result<OwnedFd, Errno> {
-    if is_dir {
-        return open_dir(root, path);
-    }
-    let (parent, name) = parent_of(root, path)?;
-    match make_file(parent.as_fd(), name, 0o444) {
-        Ok(_) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
+/// What a tree is attached on, made where it is missing.
+fn mount_point(dir: BorrowedFd<'_>, name: &str, is_dir: bool) -> Result<OwnedFd, Errno> {
+    let made = if is_dir { make_dir(dir, name) } else { make_file(dir, name, 0o444).map(drop) };
+    match made {
+        // Below a mount of the caller's: usable if it is there, which the next line finds out.
+        Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
         Err(errno) => return Err(errno),
     }
-    beneath(parent.as_fd(), name, OFlags::empty())
+    beneath(dir, name, if is_dir { OFlags::DIRECTORY } else { OFlags::empty() })
 }
 
 /// A fresh procfs of the new pid namespace: user namespaces limited to none, dangerous files masked, all read-only.
@@ -272,23 +286,34 @@ fn scratch(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), StageError> {
     let (size, inodes) = (limits.tmp_bytes.to_string(), limits.tmp_inodes.to_string());
     let whole = tmpfs(&[("size", &size), ("nr_inodes", &inodes), ("mode", "0755")]).at(stage, Op::NewTmpfs)?;
     make_dir(root, "tmp").at(stage, Op::MakeDir)?;
-    // Attached for a moment: open_tree(2) clones only what is attached in this namespace.
-    attach(whole.as_fd(), root, "tmp").at(stage, Op::Attach)?;
-    let mut parts = Vec::with_capacity(SCRATCH_MOUNTS.len());
-    for (index, path) in SCRATCH_MOUNTS.into_iter().enumerate() {
+    for (index, _path) in SCRATCH_MOUNTS.into_iter().enumerate() {
         let name = index.to_string();
         rustix::fs::mkdirat(whole.as_fd(), name.as_str(), Mode::from_raw_mode(0o1777)).at(stage, Op::MakeDir)?;
         // Again, without the umask.
         rustix::fs::chmodat(whole.as_fd(), name.as_str(), Mode::from_raw_mode(0o1777), rustix::fs::AtFlags::empty())
             .at(stage, Op::MakeDir)?;
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        parts.push((open_tree(whole.as_fd(), name.as_str(), flags).at(stage, Op::NewTmpfs)?, path));
     }
-    rustix::process::fchdir(root).at(stage, Op::WorkingDir)?;
-    unmount("tmp", UnmountFlags::DETACH).at(stage, Op::Detach)?;
+    // Before Linux 6.15 open_tree(2) clones only what is attached in this namespace: then it is, for a moment. Taking it
+    // off again waits for every processor (namespace_unlock in fs/namespace.c).
+    let parts = match scratch_parts(whole.as_fd()) {
+        Err(Errno::INVAL) => {
+            attach(whole.as_fd(), root, "tmp").at(stage, Op::Attach)?;
+            let parts = scratch_parts(whole.as_fd()).at(stage, Op::NewTmpfs)?;
+            rustix::process::fchdir(root).at(stage, Op::WorkingDir)?;
+            unmount("tmp", UnmountFlags::DETACH).at(stage, Op::Detach)?;
+            parts
+        }
+        other => other.at(stage, Op::NewTmpfs)?,
+    };
     for (part, path) in &parts {
         let point = beneath(root, path.trim_start_matches('/'), OFlags::DIRECTORY).at(stage, Op::MountPoint)?;
         attach_on(part.as_fd(), point.as_fd()).at(stage, Op::Attach)?;
     }
     Ok(())
+}
+
+/// A tree for each place that the scratch is shown at.
+fn scratch_parts(whole: BorrowedFd<'_>) -> Result<Vec<(OwnedFd, &'static str)>, Errno> {
+    let part = |(index, path): (usize, &'static str)| Ok((clone_tree(whole, &index.to_string())?, path));
+    SCRATCH_MOUNTS.into_iter().enumerate().map(part).collect()
 }

@@ -7,8 +7,12 @@
 //! refused by name. The kernel takes the stricter answer (seccomp(2)). A call by another ABI kills the process, which
 //! each filter checks first; numbers with the x32 bit are unknown to the first.
 
-use seccompiler::{BpfProgram, TargetArch};
+mod dispatch;
 
+use seccompiler::{BpfProgram, TargetArch};
+use serde_json::Value;
+
+use self::dispatch::{DispatchError, dispatch};
 use crate::record::{Op, Stage, StageError};
 
 /// Compiled filters.
@@ -47,6 +51,22 @@ pub(crate) enum FilterError {
         /// Which.
         name: &'static str,
     },
+    /// The data is no JSON.
+    #[error("the filter data cannot be read")]
+    Data {
+        /// The parser's word.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A program could not be made shorter.
+    #[error("the filter {name} cannot be made a search tree")]
+    Dispatch {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        #[source]
+        source: DispatchError,
+    },
 }
 
 const TOOL: &str = include_str!("../../filters/tool.json");
@@ -55,14 +75,17 @@ const INIT: &str = include_str!("../../filters/init.json");
 impl Filters {
     /// Compiles the embedded data, once, in the launcher.
     pub(crate) fn compile() -> Result<Self, FilterError> {
-        let tool = compile(TOOL)?;
-        let take = |name: &'static str| tool.get(name).cloned().ok_or(FilterError::Missing { name });
-        let init = compile(INIT)?.remove("init").ok_or(FilterError::Missing { name: "init" })?;
+        let mut programs = std::collections::BTreeMap::new();
+        for (name, whole, conditional) in sources()? {
+            let made = dispatch(&whole, &conditional).map_err(|source| FilterError::Dispatch { name, source })?;
+            let _new = programs.insert(name, made);
+        }
+        let take = |name: &'static str| programs.get(name).cloned().ok_or(FilterError::Missing { name });
         // The refusing one last: it refuses to install any more.
         Ok(Self {
             sealed: FilterSet::new(vec![take("known")?, take("refused")?]),
             mounted: FilterSet::new(vec![take("known")?, take("mounted")?, take("refused")?]),
-            init: FilterSet::new(vec![init]),
+            init: FilterSet::new(vec![take("init")?]),
         })
     }
 
@@ -77,6 +100,29 @@ impl FilterSet {
         let digest = digest(&programs);
         Self { programs, digest }
     }
+}
+
+/// Filters by their names in the data, each as seccompiler's own program of all its rules, and as one of those rules
+/// alone that look at arguments.
+fn sources() -> Result<Vec<(&'static str, BpfProgram, BpfProgram)>, FilterError> {
+    let mut sources = Vec::new();
+    for (names, data) in [(["known", "mounted", "refused"].as_slice(), TOOL), (&["init"], INIT)] {
+        let mut rules: Value = serde_json::from_str(data).map_err(|source| FilterError::Data { source })?;
+        let whole = compile(data)?;
+        for filter in rules.as_object_mut().into_iter().flat_map(|filters| filters.values_mut()) {
+            if let Some(rules) = filter.get_mut("filter").and_then(Value::as_array_mut) {
+                rules.retain(|rule| rule.get("args").is_some());
+            }
+        }
+        let conditional = compile(&rules.to_string())?;
+        for name in names.iter().copied() {
+            let take = |of: &std::collections::HashMap<String, BpfProgram>| {
+                of.get(name).cloned().ok_or(FilterError::Missing { name })
+            };
+            sources.push((name, take(&whole)?, take(&conditional)?));
+        }
+    }
+    Ok(sources)
 }
 
 fn compile(data: &str) -> Result<std::collections::HashMap<String, BpfProgram>, FilterError> {

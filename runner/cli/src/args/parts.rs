@@ -83,25 +83,6 @@ pub(crate) struct ServeArgs {
     pub(crate) detach: bool,
 }
 
-/// Whether cells have cgroups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Groups {
-    /// One each
-    Own,
-    /// None: what needs one is missing
-    None,
-}
-
-impl Groups {
-    /// The word on a command line.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::None => "none",
-        }
-    }
-}
-
 /// `doctor`
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
@@ -143,9 +124,9 @@ pub(crate) struct DaemonArgs {
     /// These are our ids already.
     #[arg(long)]
     pub(crate) rootless: bool,
-    /// Whether cells have cgroups.
-    #[arg(long)]
-    pub(crate) groups: Groups,
+    /// Why cells are in no cgroups.
+    #[arg(long, value_name = "WHY")]
+    pub(crate) no_groups: Option<String>,
     /// Why cells have no ids of their own.
     #[arg(long, value_name = "WHY")]
     pub(crate) no_ids: Option<String>,

@@ -106,7 +106,7 @@ fn read(envelope: &Envelope) -> Option<Recorded> {
 }
 
 /// Columns as wide as their widest cell; the last is left ragged.
-fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+pub(super) fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut lines = vec![head.map(str::to_owned)];
     lines.extend(rows);
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();

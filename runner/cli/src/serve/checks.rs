@@ -14,6 +14,7 @@ pub(super) fn machine() -> Result<(), ServeError> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(ServeError::Machine { machine: std::env::consts::ARCH });
     }
+    toolcell_cell::find_landlock().map_err(|source| ServeError::Kernel { source })?;
     if !rustix::process::geteuid().is_root() {
         return rootless::check_settings().map_err(|source| ServeError::Rootless { source });
     }

@@ -38,6 +38,12 @@ pub(crate) enum ServeError {
         /// What it is.
         machine: &'static str,
     },
+    /// The kernel lacks what every cell needs.
+    #[error(transparent)]
+    Kernel {
+        /// What.
+        source: toolcell_cell::LauncherError,
+    },
     /// No cgroup version has the controllers for cells; no group can be had; or what an earlier start left in one cannot
     /// be removed.
     #[error("{what}")]
@@ -128,6 +134,7 @@ impl ServeError {
             Self::Contained { source } => source.remedy(),
             Self::Cells { source } => source.remedy(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
+            Self::Kernel { source } => source.remedy().to_owned(),
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
             }
@@ -160,6 +167,7 @@ impl ServeError {
                 ProbeError::Landlock => vec![ControlId::LandlockFs, ControlId::LandlockNet, ControlId::LandlockScope],
                 ProbeError::Child { .. } => Vec::new(),
             },
+            Self::Kernel { .. } => vec![ControlId::LandlockFs, ControlId::LandlockNet, ControlId::LandlockScope],
             Self::Cgroups { .. } => GROUPS.to_vec(),
             Self::Rootless { .. }
             | Self::Machine { .. }
@@ -222,6 +230,7 @@ mod tests {
             ServeError::Cells { source: ProbeError::Proc { source: io() } },
             ServeError::Cells { source: ProbeError::Landlock },
             ServeError::Machine { machine: "aarch64" },
+            ServeError::Kernel { source: toolcell_cell::LauncherError::NoLandlock },
             ServeError::Cgroups {
                 what: "cells cannot be limited here",
                 source: toolcell_cell::CgroupError::NoControllers { v1_lacks: vec!["pids"], v2_lacks: None },

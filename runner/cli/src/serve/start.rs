@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::state::Owner;
 use super::tenure::Tenure;
-use crate::args::{Groups, LogFormat};
+use crate::args::LogFormat;
 use crate::ready::{self, Patience, ReadyPipe, Word};
 use crate::render;
 
@@ -32,6 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What a part that gives up takes to say why.
 const LAST_WORDS: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
+/// Why cells are in no groups.
+const NO_GROUPS_OF_USER: &str = "without root this instance has none";
+const NO_GROUPS_HERE: &str = "this machine has none that cells can be put into";
+
 /// What the parts are given.
 #[derive(Debug)]
 pub(super) struct Outfit<'a> {
@@ -39,7 +43,8 @@ pub(super) struct Outfit<'a> {
     pub(super) instance: &'a str,
     pub(super) build: String,
     pub(super) tenure: &'a Tenure,
-    pub(super) groups: Groups,
+    /// Whether cells are in control groups.
+    pub(super) has_groups: bool,
     pub(super) listener: OwnedFd,
     pub(super) state: OwnedFd,
     pub(super) lock: BorrowedFd<'a>,
@@ -141,9 +146,12 @@ impl Outfit<'_> {
         if let Some(why) = &self.tenure.no_ids {
             arguments.extend(["--no-ids".to_owned(), why.clone()]);
         }
-        arguments.extend(["--groups".to_owned(), self.groups.as_str().to_owned()]);
+        if !self.has_groups {
+            let why = if self.tenure.is_rootless { NO_GROUPS_OF_USER } else { NO_GROUPS_HERE };
+            arguments.extend(["--no-groups", why].map(str::to_owned));
+        }
         // Root without groups has none to have swept.
-        let is_unseen = self.groups == Groups::None && !self.tenure.is_rootless;
+        let is_unseen = !self.has_groups && !self.tenure.is_rootless;
         if !self.tenure.leftovers_gone || is_unseen {
             arguments.push("--leftovers-unseen".to_owned());
         }

@@ -15,6 +15,8 @@ use crate::daemon::{Daemon, fault};
 use crate::decode::RawCall;
 use crate::pipeline::{self, Reply};
 
+/// How long each stage took (W3C Server Timing).
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// Runs a call: 200 with the answer, 202 with the running call where that was preferred.
@@ -27,8 +29,12 @@ pub(super) async fn submit(
 ) -> Response<Body> {
     let who = asker.identity.who();
     match take(Arc::clone(&daemon), asker, (query, headers), body).await {
-        Ok(Reply::Answer(answer)) => match answers::hold(&daemon, who, answer).await {
-            Ok(answer) => reply::answer(answer),
+        Ok(Reply::Answer(answer, stages)) => match answers::hold(&daemon, who, answer).await {
+            Ok(answer) => {
+                let mut response = reply::answer(answer);
+                response.headers_mut().extend(stages.header().map(|value| (SERVER_TIMING, value)));
+                response
+            }
             Err(problem) => problem_response(problem),
         },
         Ok(Reply::Replayed(answer)) => {

@@ -1,8 +1,15 @@
 //! Against a launcher of cardboard at the other end of a socket pair.
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SocketFlags, SocketType, socketpair,
+};
 use toolcell_types::Limits;
-use toolcell_types::plan::{CallerIds, EndCause, PlanUsage, Prepare};
+use toolcell_types::plan::{CallerIds, EndCause, FromLauncher, PlanUsage, Prepare};
 
 use super::*;
 

@@ -130,3 +130,15 @@ fn output_that_was_not_read_to_its_end_is_told_whatever_the_end() {
     };
     assert_eq!(see(none, &Limits::default(), None).limits_hit.len(), 2);
 }
+
+#[test]
+fn a_start_that_memory_was_too_little_for_says_which_limit_to_raise() {
+    for stage in ["supervise", "mounts", "exec", "cwd"] {
+        let fault = LaunchFault::Stage { stage: stage.to_owned(), errno: NO_MEMORY, detail: "x".to_owned() };
+        assert!(refused(fault, true).remedy.contains("limits.memory_bytes"), "{stage}");
+        let cause = EndCause::StartFailed { stage: stage.to_owned(), errno: NO_MEMORY };
+        assert!(over(report(cause), &Limits::default(), None).remedy.contains("limits.memory_bytes"), "{stage}");
+        let other = LaunchFault::Stage { stage: stage.to_owned(), errno: INVALID, detail: "x".to_owned() };
+        assert!(!refused(other, true).remedy.contains("limits.memory_bytes"), "{stage}");
+    }
+}

@@ -338,11 +338,30 @@ fn byproduct(name: &str, stream: &Stream) -> Byproduct {
 }
 
 fn fits<P: serde::Serialize>(statement: &Statement<P>, most: usize) -> Result<(), StatementError> {
-    encode(statement, most.saturating_sub(POSITION_SLACK_BYTES)).map(drop)
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, statement).map_err(|source| StatementError::Encode { source })?;
+    let most = most.saturating_sub(POSITION_SLACK_BYTES);
+    if length.0 > most { Err(StatementError::TooLarge { got: length.0, most }) } else { Ok(()) }
+}
+
+/// Counts what is written and keeps nothing of it.
+struct Length(usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 fn encode<P: serde::Serialize>(statement: &Statement<P>, most: usize) -> Result<Vec<u8>, StatementError> {
-    let bytes = serde_json::to_vec(statement).map_err(|source| StatementError::Encode { source })?;
+    // Most are of this size, so that the buffer does not have to grow.
+    let mut bytes = Vec::with_capacity(16 * 1024);
+    serde_json::to_writer(&mut bytes, statement).map_err(|source| StatementError::Encode { source })?;
     if bytes.len() > most {
         return Err(StatementError::TooLarge { got: bytes.len(), most });
     }

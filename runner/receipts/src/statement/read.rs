@@ -77,20 +77,57 @@ impl Recorded {
 /// [`StatementError`] names the member that is missing, unknown as a type, from another kind of executor, or in
 /// contradiction to another.
 pub fn read(payload: &[u8]) -> Result<Recorded, StatementError> {
-    let value = json::parse_strict(payload).map_err(|source| StatementError::Json { source })?;
-    let predicate_type = value.get("predicateType").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match predicate_type.as_str() {
-        PREDICATE_GENESIS => genesis(form(value)?),
-        PREDICATE_INTENT => intent(form(value)?),
-        PREDICATE_OUTCOME => outcome(form(value)?),
+    let text = Text::look_at(payload)?;
+    match text.predicate_type()?.as_str() {
+        PREDICATE_GENESIS => genesis(text.form()?),
+        PREDICATE_INTENT => intent(text.form()?),
+        PREDICATE_OUTCOME => outcome(text.form()?),
         other => Err(member("predicateType", "one of this runner's three", other)),
     }
 }
 
-fn form<P: DeserializeOwned>(value: Value) -> Result<Statement<P>, StatementError> {
-    let statement: Statement<P> = serde_json::from_value(value).map_err(|source| StatementError::Form { source })?;
-    must("_type", STATEMENT_TYPE, &statement.statement_type)?;
-    Ok(statement)
+/// A payload that is strict JSON.
+enum Text<'p> {
+    /// As we write it: read into its form at once.
+    Plain(&'p [u8]),
+    /// As others may write it: numbers have to be brought into their one form first.
+    Read(Value),
+}
+
+impl<'p> Text<'p> {
+    fn look_at(payload: &'p [u8]) -> Result<Self, StatementError> {
+        if json::is_plain(payload) {
+            return Ok(Self::Plain(payload));
+        }
+        json::parse_strict(payload).map(Self::Read).map_err(|source| StatementError::Json { source })
+    }
+
+    fn predicate_type(&self) -> Result<String, StatementError> {
+        /// What every payload has, of whatever kind.
+        #[derive(serde::Deserialize)]
+        struct Kind {
+            #[serde(default, rename = "predicateType")]
+            predicate_type: Value,
+        }
+        let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        match self {
+            Self::Plain(payload) => {
+                let kind: Kind = serde_json::from_slice(payload).map_err(|source| StatementError::Form { source })?;
+                Ok(of(&kind.predicate_type))
+            }
+            Self::Read(value) => Ok(value.get("predicateType").map(of).unwrap_or_default()),
+        }
+    }
+
+    fn form<P: DeserializeOwned>(self) -> Result<Statement<P>, StatementError> {
+        let read = match self {
+            Self::Plain(payload) => serde_json::from_slice(payload),
+            Self::Read(value) => serde_json::from_value(value),
+        };
+        let statement: Statement<P> = read.map_err(|source| StatementError::Form { source })?;
+        must("_type", STATEMENT_TYPE, &statement.statement_type)?;
+        Ok(statement)
+    }
 }
 
 fn genesis(statement: Statement<GenesisPredicate>) -> Result<Recorded, StatementError> {

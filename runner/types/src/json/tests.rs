@@ -189,3 +189,26 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_number_that_gets_lost_is_told_with_its_place_and_itself() {
+    for (text, told) in [
+        (
+            r#"{"limits":{"wall_ms":18446744073709551615}}"#,
+            "limits.wall_ms is 18446744073709551615 (line 1 column 41), ",
+        ),
+        (
+            r#"{"limits":{"wall_ms":18446744073709551616}}"#,
+            "limits.wall_ms is 1.8446744073709552e19 (line 1 column 41), ",
+        ),
+        ("{\n\"a\":[1,[2,-9007199254740992]]}", "a[1][1] is -9007199254740992 (line 2 column 27), "),
+        ("9007199254740992", "the number is 9007199254740992 (line 1 column 16), "),
+        ("[1e300]", "[0] is 1e300 (line 1 column 6), "),
+        (r#"{"a b":{"\u0007":1e99}}"#, r#""a b"."\u{7}" is 1e99 (line 1 column 21), "#),
+        (r#"{"":1e99}"#, r#""" is 1e99 (line 1 column 8), "#),
+        (r#"{"a":-0}"#, "a is -0 (line 1 column 7)"),
+    ] {
+        let said = refused(text).to_string();
+        assert!(said.starts_with(told), "{text}: {said}");
+    }
+}

@@ -96,6 +96,16 @@ pub(in super::super) fn settle(mount: &Mount, given: Option<&str>, instance: &st
     Ok(parent)
 }
 
+/// Whether our own group may be changed by who this process is, has the controllers, and holds nobody else (cgroups(7),
+/// "Cgroups delegation: delegating a hierarchy to a less privileged user").
+pub(in super::super) fn is_own_group_given(mount: &Mount) -> bool {
+    let Ok(Some(own)) = own(mount) else { return false };
+    let dir = mount.below(&own.relative);
+    let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    let files = ["cgroup.procs", "cgroup.subtree_control"].map(|name| dir.join(name));
+    is_ours(&own) && may_write(&dir) && files.iter().all(|file| may_write(file))
+}
+
 fn choose(given: Option<&str>, own: Option<&Own>) -> String {
     match (given, own) {
         (Some(given), _) => given.to_owned(),
