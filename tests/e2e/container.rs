@@ -6,12 +6,14 @@ use toolcell_tests::{
     Container, Finished, Flag, Grounds, Groups, Need, command, eventually, needs, open_dir, run, workspace_root,
 };
 
+use toolcell_types::doctor::{CheckState, DoctorReport};
+
 use crate::core::{self, CORE};
 
 /// What is run there by root besides the core: every limit, and cases from the field.
 const MORE: [&str; 2] = ["field::", "limits::"];
 /// What cannot be shown there by root, and why not.
-const ROOT_LEFT_OUT: [&str; 10] = [
+const ROOT_LEFT_OUT: [&str; 11] = [
     // They take long by their nature and ask nothing of a container.
     "limits::values::",
     "long_silence",
@@ -22,6 +24,8 @@ const ROOT_LEFT_OUT: [&str; 10] = [
     "field::where_parts_of_proc_are_covered_nothing_starts",
     // The image's shell has no `ulimit -p`.
     "limits::nested::a_program_s_own_limit_of_processes_below_the_call_s_is_not_the_call_s",
+    // Each takes something away in a mount namespace of its own, for which a container's root has no privilege.
+    "doctor::missing::",
     // Each of these compares the cell with what is allowed outside of it, and most of that is refused to a container too.
     "escapes::every_denied_act_fails_inside_and_gets_through_outside",
     "escapes::in_a_cell_with_mounts_no_socket_file_of_the_host_can_be_reached_either",
@@ -140,6 +144,47 @@ fn a_plain_container_is_told_every_flag_and_each_one_left_out_by_name() {
     let unmapped = grounds.container().flags(&Flag::ALL).with(&["--cap-drop", "SETFCAP"]);
     is_told(&unmapped, &["may not write the uid_map", "--cap-add SETFCAP"]);
     assert!(runs(&grounds.container().flags(&Flag::ALL)).contains("29 of 29 controls enforced"), "the control");
+}
+
+/// What doctor says there: its exit code and its report.
+fn doctor(container: &Container<'_>) -> (i32, DoctorReport) {
+    let finished = container.run(&["/suite/toolcell", "doctor", "--json"]);
+    (finished.code, serde_json::from_value(finished.json()).expect("a report"))
+}
+
+#[test]
+fn doctor_in_a_container_names_the_flag_that_is_left_out_and_what_goes_with_it() {
+    needs!(Need::Root, Need::ContainerEngine, Need::Tool("busybox"), Need::Tool("strip"));
+    let grounds = Grounds::prepare();
+    let without = |left_out: Flag, word: &str, missing: &[&str]| {
+        let flags: Vec<Flag> = Flag::ALL.into_iter().filter(|flag| *flag != left_out).collect();
+        let container = grounds.container().flags(&flags);
+        let (code, report) = doctor(&container);
+        assert_eq!((code, report.ready, report.serve.starts), (1, false, false), "{left_out:?}");
+        let remedy = report.serve.remedy.clone().unwrap_or_default();
+        assert!(remedy.contains(word), "{left_out:?}: {word:?} is not in: {remedy}");
+        let of = |state| report.controls.iter().filter(move |one| one.state == state).map(|one| one.id.as_str());
+        assert_eq!(of(CheckState::Unavailable).collect::<Vec<_>>(), missing, "{left_out:?}");
+        // And no call runs.
+        assert_ne!(call(&container).code, 0, "{left_out:?}");
+        of(CheckState::Enforced).count()
+    };
+    assert_eq!(without(Flag::Seccomp, "seccomp=toolcell-seccomp.json", &["namespace.user"]), 0);
+    assert_eq!(without(Flag::SystemPaths, "systempaths=unconfined", &["proc.masked"]), 0);
+    let groups = ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"];
+    assert_eq!(
+        without(Flag::Groups, "/toolcell-container:/sys/fs/cgroup", &groups),
+        25,
+        "the rest is seen all the same"
+    );
+    assert_eq!(without(Flag::State, "on a volume", &[]), 0);
+
+    let container = grounds.container().flags(&Flag::ALL);
+    let (code, report) = doctor(&container);
+    assert_eq!((code, report.ready), (0, true), "{report:?}");
+    assert!(report.controls.iter().all(|one| one.state == CheckState::Enforced), "{report:?}");
+    assert!(report.container.is_some(), "it knows where it is");
+    assert!(runs(&container).contains("29 of 29 controls enforced"));
 }
 
 #[test]

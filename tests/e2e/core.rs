@@ -3,9 +3,10 @@
 use toolcell_tests::Report;
 
 /// The modules that are run there.
-pub(crate) const CORE: [&str; 9] = [
+pub(crate) const CORE: [&str; 10] = [
     "controls::",
     "deaths::",
+    "doctor::",
     "escapes::",
     "groups::",
     "kills::",
@@ -16,8 +17,17 @@ pub(crate) const CORE: [&str; 9] = [
 ];
 /// Of these, what takes long by its nature and asks nothing of the kernel that another does not; and ordinary users, whom
 /// those machines have no programs to make.
-const LEFT_OUT: [&str; 5] =
-    ["kills_at_any_moment", "thirty_calls", "hundred_megabytes", "a_term_right_after", "rootless::"];
+const LEFT_OUT: [&str; 9] = [
+    "kills_at_any_moment",
+    "thirty_calls",
+    "hundred_megabytes",
+    "a_term_right_after",
+    "rootless::",
+    "doctor::a_place_that_cannot_be_one",
+    "doctor::a_program_that_a_cell_cannot_execute",
+    "doctor::many_who_ask_at_once",
+    "doctor::the_table_names_every_control",
+];
 
 /// The words of the test binary's command line: these modules, without what is left out everywhere and without `more`.
 pub(crate) fn line<'a>(modules: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {

@@ -14,12 +14,19 @@ const TABLE: &[(&str, &[&str])] = &[
     ("receipts", &["types"]),
     ("ledger", &["types"]),
     ("images", &["types"]),
-    ("cell", &["types", "sys"]),
+    ("doctor", &["types", "sys"]),
+    ("cell", &["types", "sys", "doctor"]),
     ("signer", &["types", "sys", "receipts"]),
     ("client", &["types"]),
     ("lab", &["types", "client", "receipts"]),
-    ("daemon", &["types", "sys", "policy", "receipts", "ledger", "images"]),
-    ("cli", &["types", "sys", "policy", "receipts", "ledger", "images", "cell", "signer", "client", "lab", "daemon"]),
+    ("daemon", &["types", "sys", "policy", "receipts", "ledger", "images", "doctor"]),
+    (
+        "cli",
+        &[
+            "types", "sys", "policy", "receipts", "ledger", "images", "doctor", "cell", "signer", "client", "lab",
+            "daemon",
+        ],
+    ),
     ("tests", &["types"]),
 ];
 
@@ -31,6 +38,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
     ("receipts", &["tokio", "hyper", "rusqlite"]),
     ("ledger", &["hyper", "axum"]),
     ("images", &["tokio", "hyper"]),
+    ("doctor", &["tokio", "hyper", "rusqlite"]),
     ("cell", &["tokio", "hyper", "rusqlite", "ed25519-dalek", "jsonschema"]),
     ("signer", &["tokio", "hyper", "rusqlite"]),
 ];

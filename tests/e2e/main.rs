@@ -22,6 +22,8 @@ mod crates;
 #[cfg(test)]
 mod deaths;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod escapes;
 #[cfg(test)]
 mod field;

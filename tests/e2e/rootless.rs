@@ -19,23 +19,23 @@ const GROUPS: [&str; 4] = ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-cl
 const IDENTITY: &str = "identity.unprivileged";
 
 /// Both kinds of user; where this is no root's, the one who runs this.
-fn both_users() -> Vec<OrdinaryUser> {
+pub(crate) fn both_users() -> Vec<OrdinaryUser> {
     let with_ids = Need::Root.is_there().then(OrdinaryUser::with_ids);
     with_ids.into_iter().chain([OrdinaryUser::without_ids()]).collect()
 }
 
 /// The controls that are missing for this user.
-fn missing(user: &OrdinaryUser) -> BTreeSet<&'static str> {
+pub(crate) fn missing(user: &OrdinaryUser) -> BTreeSet<&'static str> {
     let identity = user.range().is_none().then_some(IDENTITY);
     GROUPS.into_iter().chain(identity).collect()
 }
 
 /// As an option's value.
-fn accepted(user: &OrdinaryUser) -> String {
+pub(crate) fn accepted(user: &OrdinaryUser) -> String {
     missing(user).into_iter().collect::<Vec<_>>().join(",")
 }
 
 /// An instance of this user's that goes without what is missing.
-fn start(user: &OrdinaryUser) -> Instance {
+pub(crate) fn start(user: &OrdinaryUser) -> Instance {
     Setup::default().user(user).flags(&["--accept-unavailable", &accepted(user)]).start()
 }

@@ -178,3 +178,18 @@ fn a_kernel_that_cannot_give_birth_in_a_group_has_the_child_join_it() {
         assert_eq!(item["state"], "enforced", "{item}");
     }
 }
+
+#[test]
+fn doctor_in_a_group_of_its_own_tells_the_truth_and_leaves_the_group_as_it_was() {
+    needs!(Need::UnifiedCgroups);
+    let place = Place::make();
+    let before = std::fs::read_to_string(place.0.join("cgroup.subtree_control")).unwrap();
+    let words = place.enter("");
+    let home = Setup::default().wrapped(&words.each_ref().map(String::as_str)).home();
+    let report: toolcell_types::doctor::DoctorReport =
+        serde_json::from_value(run(&mut home.doctor(&["--json"])).expect_code(0).json()).unwrap();
+    assert_eq!(std::fs::read_to_string(place.0.join("cgroup.subtree_control")).unwrap(), before);
+    let left: Vec<_> = std::fs::read_dir(&place.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.iter().all(|path| !path.is_dir()), "{left:?}");
+    crate::doctor::same(&report, &home.start().call(&Request::exec(&["true"])));
+}

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use crate::place::target_dir;
 use crate::wait::within;
 
-/// The most that one command line may take.
-const LIMIT: Duration = Duration::from_secs(60);
+/// The most that one command line may take. A report of `doctor` is a start and four cells, ten times as slow in the virtual
+/// machine, beside whatever else runs there.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// What a program left behind.
 #[derive(Debug, Clone)]
@@ -86,7 +87,7 @@ pub fn toolcell(args: &[&str]) -> Command {
 /// Runs a command to its end.
 ///
 /// # Panics
-/// If it cannot be started or takes longer than a minute; then it is killed.
+/// If it cannot be started or takes longer than three minutes; then it is killed.
 #[must_use]
 pub fn run(command: &mut Command) -> Finished {
     Live::start(command).finish()
@@ -183,7 +184,7 @@ impl Live {
     /// Waits for its end.
     ///
     /// # Panics
-    /// If it takes longer than a minute; then it is killed.
+    /// If it takes longer than three minutes; then it is killed.
     #[must_use]
     pub fn finish(mut self) -> Finished {
         let mut out = self.stdout.take().expect("standard output is open");

@@ -22,6 +22,7 @@ pub struct Setup {
     wrapper: Vec<String>,
     state: Option<String>,
     user: Option<OrdinaryUser>,
+    lacks_groups: bool,
 }
 
 impl Setup {
@@ -60,6 +61,13 @@ impl Setup {
         self
     }
 
+    /// It is expected to have no groups.
+    #[must_use]
+    pub fn without_groups(mut self) -> Self {
+        self.lacks_groups = true;
+        self
+    }
+
     /// Puts the state elsewhere.
     #[must_use]
     pub fn state(mut self, path: &str) -> Self {
@@ -74,6 +82,12 @@ impl Setup {
     #[must_use]
     pub fn start(self) -> Instance {
         Home::new(self).start()
+    }
+
+    /// Its place, before anything is started.
+    #[must_use]
+    pub fn home(self) -> Home {
+        Home::new(self)
     }
 
     /// Starts it and waits for it to give up.
@@ -126,6 +140,12 @@ impl Home {
         self.setup.user.as_ref()
     }
 
+    /// Whether an instance here has groups for its cells.
+    #[must_use]
+    pub fn has_groups(&self) -> bool {
+        self.user().is_none() && !self.setup.lacks_groups
+    }
+
     /// A connection to it, as its user.
     ///
     /// # Errors
@@ -160,6 +180,26 @@ impl Home {
     }
 
     fn serve(&self) -> Command {
+        self.command("serve", &["--log-format", "json"])
+    }
+
+    /// `toolcell doctor` with the options that `serve` is started with here.
+    #[must_use]
+    pub fn doctor(&self, words: &[&str]) -> Command {
+        self.command("doctor", words)
+    }
+
+    /// Whether nothing was left in the directory by what was not started as an instance.
+    ///
+    /// # Panics
+    /// If the directory cannot be listed.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        let entries = std::fs::read_dir(self.dir()).expect("the directory can be listed").filter_map(Result::ok);
+        entries.filter(|entry| entry.file_name() != "policy").count() == 0
+    }
+
+    fn command(&self, name: &str, words: &[&str]) -> Command {
         let binary = self.user().map_or_else(toolcell_path, |user| PathBuf::from(user.binary()));
         let mut command = match self.setup.wrapper.split_first() {
             Some((program, words)) => {
@@ -169,7 +209,7 @@ impl Home {
             }
             None => command(binary),
         };
-        command.args(["serve", "--log-format", "json"]);
+        command.arg(name).args(words);
         match self.user() {
             Some(user) => {
                 if self.setup.wrapper.is_empty() {

@@ -283,8 +283,7 @@ impl Instance {
         parts.sort_by_key(|part| part.pid != launcher);
         let there = |role: &&str| parts.iter().any(|part| role_of(part) == *role);
         let complete = ["launcher", "daemon"].iter().all(there);
-        // Who is not root has no groups.
-        let complete = complete && (self.home().user().is_some() || self.find_cgroup_dir("memory").is_some());
+        let complete = complete && (!self.home().has_groups() || self.find_cgroup_dir("memory").is_some());
         complete.then_some(parts)
     }
 

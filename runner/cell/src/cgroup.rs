@@ -23,6 +23,7 @@ use toolcell_types::{CellId, Limits};
 pub(crate) use self::counters::{Counters, CpuTime, ReadBack, Witnesses};
 pub use self::error::CgroupError;
 use self::files::read;
+pub use self::v2::OwnGroup;
 use crate::mountinfo::{self, Mount};
 
 /// Group of all instances at the top of each hierarchy, where neither the operator nor our own group says another.

@@ -4,6 +4,7 @@ mod clean_up;
 mod opening;
 mod packets;
 mod source;
+mod survey;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -27,7 +28,7 @@ use crate::hostpaths::{Denied, Deputy};
 use crate::link::{Link, LinkError};
 use crate::live::{Live, Over, Step};
 use crate::opener::Opener;
-use crate::readback::{Outside, describe};
+use crate::readback::{Outside, Terms, describe};
 use crate::stages::{Filters, best_abi};
 use crate::workshop::Workshop;
 
@@ -77,6 +78,10 @@ struct Launcher {
     /// Controls that the operator accepted as unavailable; not the daemon's to say.
     accepted: Vec<ControlId>,
     free: BTreeSet<u32>,
+    /// What a survey's probe looks for, until the next step of the survey.
+    outside_cells: Option<crate::survey::Outside>,
+    /// The runtime directory, which no cell shows.
+    runtime: std::path::PathBuf,
     /// Groups that were still busy when their cell was over, with the slot whose ids may still be in use.
     remains: Vec<(Cgroup, Option<u32>)>,
     processors: u64,
@@ -126,6 +131,8 @@ impl Launcher {
             stuck: Vec::new(),
             accepted: config.accept_unavailable,
             free: (0..config.ids.cells()).collect(),
+            outside_cells: None,
+            runtime: config.runtime_dir,
             remains: Vec::new(),
             processors: std::thread::available_parallelism().map_or(1, |count| u64::try_from(count.get()).unwrap_or(1)),
             asked_to_end: false,
@@ -209,6 +216,11 @@ impl Launcher {
         let _none = self.slots.insert(cell, slot);
         let _none = self.cells.insert(slot, live);
         Ok(())
+    }
+
+    /// How calls are judged: what the operator accepted is the launcher's own to know.
+    fn terms(&self) -> Terms {
+        Terms { accepted: self.accepted.clone(), is_survey: false }
     }
 
     fn refuse(&mut self, cell: CellId, fault: LaunchFault) -> Result<(), LauncherError> {

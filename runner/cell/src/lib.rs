@@ -28,10 +28,11 @@ mod process;
 mod readback;
 mod record;
 mod stages;
+mod survey;
 mod verdict;
 mod workshop;
 
-pub use cgroup::{CgroupError, are_groups_given, find_groups, settle_groups};
+pub use cgroup::{CgroupError, OwnGroup, are_groups_given, find_groups, settle_groups};
 pub use config::LauncherConfig;
 pub use error::LauncherError;
 pub use ids::CellIds;

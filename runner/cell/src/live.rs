@@ -11,11 +11,11 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use toolcell_types::plan::{ARMED_MAX_MS, EndReport, KillReason, LaunchFault};
-use toolcell_types::{CellId, ControlId, ControlReport, Limits};
+use toolcell_types::{CellId, ControlReport, Limits};
 
 use crate::cgroup::Counters;
 use crate::clock::{Timer, monotonic_us};
-use crate::readback::Outside;
+use crate::readback::{Outside, Terms};
 use crate::record::{MainEnd, Op, Probes, RECORD_BYTES, Record, Stage, StageError};
 use crate::verdict::OwnKill;
 use crate::workshop::{Built, Workshop};
@@ -77,7 +77,7 @@ pub(crate) struct Live {
     id: CellId,
     built: Built,
     limits: Limits,
-    accepted: Vec<ControlId>,
+    terms: Terms,
     /// Processors of this machine: how fast the tree can use up its time.
     processors: u64,
     phase: Phase,
@@ -104,7 +104,7 @@ impl Live {
     pub(crate) fn new(
         id: CellId,
         mut built: Built,
-        (limits, accepted): (Limits, Vec<ControlId>),
+        (limits, terms): (Limits, Terms),
         processors: u64,
     ) -> Result<Self, (Errno, Built)> {
         let timers = Timer::new().and_then(|wall| Ok((wall, Timer::new()?, Timer::new()?)));
@@ -118,7 +118,7 @@ impl Live {
             id,
             built,
             limits,
-            accepted,
+            terms,
             processors,
             phase: Phase::SettingUp,
             wall,

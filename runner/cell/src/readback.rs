@@ -81,6 +81,15 @@ pub(crate) struct Clocks {
     pub(crate) cpu_left_us: u64,
 }
 
+/// By which a cell is judged.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    /// Controls that the operator accepted as unavailable.
+    pub(crate) accepted: Vec<ControlId>,
+    /// What runs in it is the launcher's own, so that what is missing is only said.
+    pub(crate) is_survey: bool,
+}
+
 /// One compared control.
 struct Item {
     id: ControlId,
@@ -99,9 +108,10 @@ impl Item {
 /// Compares all 29 and reports them in the order of the list.
 ///
 /// # Errors
-/// [`LaunchFault::Control`] for the first required control that does not hold and that the operator did not accept;
+/// [`LaunchFault::Control`] for the first required control that does not hold and that the operator did not accept, but in
+/// a survey;
 /// [`LaunchFault::Stage`] when the process could not be read.
-pub(crate) fn report(expected: &Expected<'_>, accepted: &[ControlId]) -> Result<Vec<ControlReport>, LaunchFault> {
+pub(crate) fn report(expected: &Expected<'_>, terms: &Terms) -> Result<Vec<ControlReport>, LaunchFault> {
     let items = compare(expected).map_err(|error| LaunchFault::Stage {
         stage: "read-back".to_owned(),
         errno: nix::libc::EPROTO,
@@ -111,9 +121,9 @@ pub(crate) fn report(expected: &Expected<'_>, accepted: &[ControlId]) -> Result<
         .into_iter()
         .map(|id| {
             let item = items.iter().find(|item| item.id == id);
-            let required = id.is_required_by_default() && !accepted.contains(&id);
+            let required = id.is_required_by_default() && !terms.accepted.contains(&id);
             match item {
-                Some(item) if item.holds || !required => Ok(ControlReport {
+                Some(item) if item.holds || !required || terms.is_survey => Ok(ControlReport {
                     id,
                     state: if item.holds { ControlState::Enforced } else { ControlState::Unavailable },
                     verification: item.verification,
@@ -132,11 +142,7 @@ pub(crate) fn report(expected: &Expected<'_>, accepted: &[ControlId]) -> Result<
 }
 
 fn refuse(id: ControlId, detail: &str) -> LaunchFault {
-    let remedy = format!(
-        "see what of the kernel or its settings keeps {id} from working, or start the daemon with --accept-unavailable {id}; \
-         every receipt then says so"
-    );
-    LaunchFault::Control { id, detail: detail.to_owned(), remedy }
+    LaunchFault::Control { id, detail: detail.to_owned(), remedy: toolcell_doctor::remedies::does_not_hold(id) }
 }
 
 /// An error with all its causes in one line.

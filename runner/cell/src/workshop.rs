@@ -9,6 +9,8 @@ use toolcell_sys::{Child, ForkError};
 use toolcell_types::plan::{ImageEntry, LaunchFault, MOUNTS_MAX, PATHS_MAX_BYTES, Prepare};
 use toolcell_types::{CellId, ControlId};
 
+use toolcell_doctor::probe::PROGRAM;
+
 use crate::cgroup::{Cgroup, CgroupError, Instance};
 use crate::devtree::DevTree;
 use crate::hostpaths::{Denied, Deputy, Found, HostPathError, HostPaths, ImageError, ImagePath, Tree};
@@ -48,6 +50,8 @@ pub(crate) struct Built {
 pub(crate) struct Passed {
     pub(crate) go: OwnedFd,
     pub(crate) stdin: Option<OwnedFd>,
+    /// The program of a survey, to be shown in the cell; no caller's.
+    pub(crate) program: Option<OwnedFd>,
 }
 
 impl Workshop {
@@ -62,11 +66,13 @@ impl Workshop {
         cell: CellId,
         slot: u32,
         plan: &Prepare<'_>,
-        (passed, trees): (Passed, Vec<Tree>),
+        (mut passed, trees): (Passed, Vec<Tree>),
     ) -> Result<Built, LaunchFault> {
         validate(plan)?;
         let ids = self.ids.of(slot);
-        let root = self.open_root(plan, trees, &HostPaths::new(self.deputy, ids))?;
+        let mut root = self.open_root(plan, trees, &HostPaths::new(self.deputy, ids))?;
+        let program = passed.program.take();
+        root.image.extend(program.map(|tree| RootEntry::Tree { inside: PROGRAM, tree, is_dir: false }));
         let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
         match self.clone_cell(plan, passed, root, &group, ids) {
             Ok((init, control, stdout, stderr)) => {

@@ -15,7 +15,7 @@ use toolcell_types::{CallId, ControlId};
 pub(crate) use bench::BenchArgs;
 pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
 pub(crate) use docker::foreign_in;
-pub(crate) use parts::{DaemonArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs};
+pub(crate) use parts::{DaemonArgs, DoctorArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs, SurveyProbeArgs};
 pub(crate) use values::{EnvArg, MountArg, cgroup_parent, mode as socket_mode};
 
 use crate::exit;
@@ -28,6 +28,23 @@ Start here:
   toolcell verify receipt.json                check it, offline
 
 Each command has its own help: toolcell run --help";
+
+const DOCTOR_HELP: &str = "\
+Starts `serve` with these options in a place of its own beside whatever runs, has it build cells as for calls, reads \
+every control back, and tries in them what must work and what must fail. Nothing stays. Give it the options that you \
+give to `serve`, or mean to.
+
+Exit codes:
+  0  `serve` starts with these options, and calls run
+  1  it does not, or a required control is missing: the report names the one thing to do
+  2  the command line is wrong
+
+Examples:
+  toolcell doctor
+  toolcell doctor --json | jq '.controls[] | select(.state != \"enforced\")'
+  toolcell doctor --accept-unavailable cgroup.memory,cgroup.cpu,cgroup.pids,cpu-clock
+
+The same report of a running daemon: GET /v1/doctor";
 
 /// Run programs in sealed cells and get a signed receipt of what really happened.
 #[derive(Debug, Parser)]
@@ -46,6 +63,9 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Serve a socket (what `run` starts by itself)
     Serve(Box<ServeArgs>),
+    /// See what of a cell can be enforced on this machine
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(Box<DoctorArgs>),
     /// Call a registered tool
     Call(Box<CallArgs>),
     /// List the tools that you may call
@@ -72,6 +92,9 @@ pub(crate) enum Command {
     /// The part that builds cells
     #[command(hide = true)]
     Launcher(LauncherArgs),
+    /// What runs in a survey's cell
+    #[command(hide = true)]
+    SurveyProbe(SurveyProbeArgs),
 }
 
 /// In which form a failure is told.
@@ -96,12 +119,14 @@ impl Command {
             Self::Cancel(args) => &args.reach,
             Self::Receipts(args) => &args.reach,
             Self::Keys(KeysCommand::Show(args)) => &args.reach,
-            Self::Verify(_)
+            Self::Doctor(_)
             | Self::Bench(_)
+            | Self::Verify(_)
             | Self::Serve(_)
             | Self::Signer(_)
             | Self::Daemon(_)
-            | Self::Launcher(_) => return None,
+            | Self::Launcher(_)
+            | Self::SurveyProbe(_) => return None,
         };
         reach.socket.clone()
     }
@@ -119,6 +144,8 @@ impl Command {
             Self::Receipts(args) => by_json(args.json),
             Self::Keys(KeysCommand::Show(args)) => by_json(args.json),
             Self::Verify(args) => by_json(args.json),
+            Self::Doctor(args) => by_json(args.json),
+            Self::SurveyProbe(_) => Talk::Plain,
             Self::Bench(args) => by_json(args.json),
             Self::Serve(args) => by_log(args.log_format.unwrap_or(LogFormat::Human)),
             Self::Signer(args) => by_log(args.log_format),

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod cancel;
+pub(crate) mod doctor;
 mod ending;
 pub(crate) mod keys;
 pub(crate) mod receipts;

@@ -61,6 +61,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Verify(args) => commands::verify::verify(&args),
         Command::Bench(args) => commands::bench::bench(&args),
         Command::Serve(args) => serve::serve(&args),
+        Command::Doctor(args) => commands::doctor::doctor(&args),
+        Command::SurveyProbe(args) => parts::survey_probe(&args),
         Command::Signer(args) => parts::signer(&args),
         Command::Daemon(args) => parts::daemon(&args),
         Command::Launcher(args) => parts::launcher(&args),

@@ -1,26 +1,19 @@
 //! Which controls an instance lacks from its start on, and what would give it them.
 
 use toolcell_daemon::UnavailableControl;
+use toolcell_doctor::remedies::{self, Cause};
 use toolcell_types::ControlId;
 
-/// What an instance lacks, by why its cells are in no groups, and why they have no ids of their own. Root's have both.
-pub(crate) fn of_instance(no_groups: Option<&str>, no_ids: Option<&str>) -> Vec<UnavailableControl> {
-    const GROUPS: [ControlId; 4] =
-        [ControlId::CgroupMemory, ControlId::CgroupCpu, ControlId::CgroupPids, ControlId::CpuClock];
-    let group = |why: &str, id| UnavailableControl {
-        id,
-        detail: format!("it needs a cgroup, and {why}"),
-        remedy: "start toolcell as root, or give its user a cgroup".to_owned(),
-    };
-    let identity = no_ids.map(|why| UnavailableControl {
-        id: ControlId::IdentityUnprivileged,
-        detail: format!("the tool would run under your own user id: {why}"),
-        remedy: "give cells ids of their own, as root: apt-get install uidmap; usermod --add-subuids 100000-165535 \
-                 --add-subgids 100000-165535 YOUR_NAME (any range that nobody else has in /etc/subuid)"
-            .to_owned(),
-    });
-    let groups = no_groups.into_iter().flat_map(|why| GROUPS.map(|id| group(why, id)));
-    groups.chain(identity).collect()
+/// What needs a cgroup: an instance without one lacks them together.
+pub(crate) const GROUPS: [ControlId; 4] =
+    [ControlId::CgroupMemory, ControlId::CgroupCpu, ControlId::CgroupPids, ControlId::CpuClock];
+
+/// What an instance lacks, by why its cells are in no groups, and why they have no ids of their own.
+pub(crate) fn of_instance(is_root: bool, no_groups: Option<&str>, no_ids: Option<&str>) -> Vec<UnavailableControl> {
+    let lacks = |id, Cause { why, remedy }| UnavailableControl { id, detail: why, remedy };
+    let groups = no_groups.map(|why| GROUPS.map(|id| lacks(id, remedies::no_groups(why, is_root))));
+    let identity = no_ids.map(|why| lacks(ControlId::IdentityUnprivileged, remedies::no_ids(why)));
+    groups.into_iter().flatten().chain(identity).collect()
 }
 
 #[cfg(test)]
@@ -30,7 +23,7 @@ mod tests {
     #[test]
     fn the_groups_are_missing_where_there_are_none_and_without_a_range_the_identity_too() {
         let ids = |no_groups, no_ids| {
-            of_instance(no_groups, no_ids).into_iter().map(|one| one.id.as_str()).collect::<Vec<_>>()
+            of_instance(false, no_groups, no_ids).into_iter().map(|one| one.id.as_str()).collect::<Vec<_>>()
         };
         assert_eq!(ids(Some("no root"), None), ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"]);
         assert_eq!(ids(Some("no root"), Some("no range")).last(), Some(&"identity.unprivileged"));

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use toolcell_cell::CellIds;
 use toolcell_sys::{RootBind, Users, become_user, inherited_fd, private_root, remain_user};
 
-use crate::args::{DaemonArgs, LauncherArgs, LogFormat, SignerArgs};
+use crate::args::{DaemonArgs, LauncherArgs, LogFormat, SignerArgs, SurveyProbeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{logs, missing};
@@ -62,7 +62,7 @@ pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
         accept_unavailable: args.accept_unavailable.clone(),
         is_rootless: args.rootless,
         // What else is missing the launcher finds out while it builds a cell, and says why.
-        unavailable: missing::of_instance(args.no_groups.as_deref(), args.no_ids.as_deref()),
+        unavailable: missing::of_instance(!args.rootless, args.no_groups.as_deref(), args.no_ids.as_deref()),
         leftovers_gone: !args.leftovers_unseen,
         socket_path: args.socket.clone(),
         log_format: match args.log_format {
@@ -112,6 +112,12 @@ pub(crate) fn launcher(args: &LauncherArgs) -> Result<Exit, Failure> {
         Failure::new(Exit::Failed, error, remedy)
     })?;
     Ok(Exit::Ok)
+}
+
+/// What runs in a survey's cell. Its words are the launcher's.
+pub(crate) fn survey_probe(args: &SurveyProbeArgs) -> Result<Exit, Failure> {
+    let code = toolcell_doctor::probe::run(&args.words).map_err(|error| fault(error.into()))?;
+    Ok(Exit::Program(code))
 }
 
 /// A session of its own: Ctrl-C in a terminal reaches the launcher alone, which ends the others in order.

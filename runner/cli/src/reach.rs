@@ -15,8 +15,9 @@ use toolcell_client::{Client, ClientError};
 use toolcell_policy::Policy;
 use toolcell_types::{ControlId, ErrorCode, Health, Sha256};
 
-pub(crate) use self::autostart::IDLE_EXIT_S;
+pub(crate) use self::autostart::{IDLE_EXIT_S, wait as wait_until_ready};
 use self::autostart::{StartLock, start};
+
 use crate::args::{ReachArgs, StartArgs};
 use crate::build_digest;
 use crate::exit::Exit;

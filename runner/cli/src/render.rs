@@ -5,6 +5,7 @@
 //! terminal; a program's own output is passed on unchanged.
 
 mod bench;
+mod doctor;
 mod listing;
 mod start;
 mod summary;
@@ -15,6 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 use toolcell_client::Stream;
 
 pub(crate) use bench::bench;
+pub(crate) use doctor::doctor;
 pub(crate) use listing::{calls, receipts, running, tool, tools};
 pub(crate) use start::{NotStarted, Program};
 pub(crate) use summary::{Place, summary};

@@ -12,6 +12,7 @@ mod error;
 mod holder;
 mod ids;
 mod listener;
+mod place;
 mod rootless;
 mod settings;
 mod signals;
@@ -32,6 +33,7 @@ use rustix::fs::{Mode, OFlags};
 pub(crate) use self::checks::policy as check_policy;
 pub(crate) use self::error::ServeError;
 use self::error::{call, file};
+pub(crate) use self::place::Place;
 use self::rootless::RootlessError;
 pub(crate) use self::rootless::own_places;
 use self::settings::Settings;
@@ -55,9 +57,19 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         Err(error @ ServeError::NotReady { .. }) => Err(Failure::plain(Exit::Failed, error)),
         Err(ServeError::Asked) => Ok(Exit::Ok),
         Err(error) => {
+            tell_missing(&error);
             let remedy = error.remedy();
             Err(Failure::new(Exit::Failed, error, remedy))
         }
+    }
+}
+
+/// A line of the log, for `doctor` and other programs that read it.
+fn tell_missing(error: &ServeError) {
+    let controls: Vec<&str> = error.controls().iter().map(|id| id.as_str()).collect();
+    if !controls.is_empty() {
+        let controls = controls.join(",");
+        tracing::info!(controls, "what cannot be had here");
     }
 }
 
@@ -81,6 +93,9 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
     call("chdir", rustix::process::chdir("/"))?;
 
+    if is_root {
+        checks::groups(&settings)?;
+    }
     // Before anybody has to make way.
     settings.policy.as_deref().map(checks::policy).transpose()?;
     holder::make_way(&settings)?;
@@ -139,21 +154,24 @@ impl Held {
 
     /// Once nothing of an earlier life runs any more, what it left is given to the ids of this one.
     fn settle_and_listen(&self) -> Result<(OwnedFd, Option<String>), ServeError> {
-        let given = self.settings.cgroup_parent.as_deref();
-        let settle = || toolcell_cell::settle_groups(given, &self.instance);
-        // An ordinary user has groups where they were given to that user, or are said to be.
-        let goes_without = self.tenure.is_rootless && given.is_none() && !toolcell_cell::are_groups_given();
-        let cgroup_parent = if goes_without {
-            None
-        } else {
-            Some(settle().map_err(|source| ServeError::Cgroups {
-                what: "the cgroups of this instance cannot be set up",
-                source,
-            })?)
-        };
+        let cgroup_parent = self.settle_groups()?;
         self.state.hand_over(self.tenure.owners)?;
         let listener = listener::listen(&self.settings.socket, self.settings.socket_mode, PATIENCE)?;
         Ok((listener, cgroup_parent))
+    }
+
+    /// The parent of this instance's groups; none where they cannot be had and that was accepted.
+    fn settle_groups(&self) -> Result<Option<String>, ServeError> {
+        const WHAT: &str = "the cgroups of this instance cannot be set up";
+        let given = self.settings.cgroup_parent.as_deref();
+        // An ordinary user has groups where they were given to that user, or are said to be.
+        if self.tenure.is_rootless && given.is_none() && !toolcell_cell::are_groups_given() {
+            return Ok(None);
+        }
+        match toolcell_cell::settle_groups(given, &self.instance) {
+            Ok(parent) => Ok(Some(parent)),
+            Err(source) => self.settings.go_without_groups(source, WHAT).map(|()| None),
+        }
     }
 
     fn start(

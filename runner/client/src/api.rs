@@ -1,13 +1,19 @@
 //! The endpoints, one method each.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use toolcell_types::doctor::DoctorReport;
 use toolcell_types::{Answer, CallId, CallState, CallsPage, Health, KeysPage, ReceiptsPage, RunningCall, ToolsPage};
 
 use crate::http1::{Ask, Reply, Sender, connect, exchange, exchange_on, open};
 use crate::{ClientError, OutputStream, Stream};
+
+/// A survey has four cells with clocks of a minute each, and may have to wait for the one before. It takes half a second where
+/// the machine is not busy.
+const SURVEY_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Asks the daemon behind one socket. Cheap to clone; holds no connection.
 #[derive(Debug, Clone)]
@@ -201,6 +207,15 @@ impl Client {
     /// [`ClientError`].
     pub async fn keys(&self) -> Result<KeysPage, ClientError> {
         self.read(Ask::get("asking for the keys", "/v1/keys")).await
+    }
+
+    /// `GET /v1/doctor`: what can be enforced on the daemon's machine. Takes as long as a few cells.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with ROLE_DENIED for who is no operator.
+    pub async fn doctor(&self) -> Result<DoctorReport, ClientError> {
+        const DOING: &str = "asking for a report about the machine";
+        self.read(Ask { patience: Some(SURVEY_PATIENCE), ..Ask::get(DOING, "/v1/doctor") }).await
     }
 
     /// `POST /v1/shutdown`: an idle daemon ends; one with live calls refuses.

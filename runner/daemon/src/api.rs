@@ -7,6 +7,7 @@
 //! pipeline.
 
 mod calls;
+mod doctor;
 mod pages;
 mod reply;
 mod request;
@@ -38,6 +39,7 @@ pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
         .route("/v1/tools", get(pages::tools))
         .route("/v1/receipts", get(pages::receipts))
         .route("/v1/keys", get(pages::keys))
+        .route("/v1/doctor", get(doctor::doctor))
         .route("/v1/shutdown", post(shutdown::shutdown))
         .route("/healthz", get(pages::health))
         .fallback(unknown_path)

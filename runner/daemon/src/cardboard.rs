@@ -21,6 +21,7 @@ use toolcell_ledger::{Sign, SignError};
 use toolcell_policy::Policy;
 use toolcell_receipts::statement::{BuildDigest, Executor};
 use toolcell_receipts::{PublicKey, dsse};
+use toolcell_types::doctor::HostFacts;
 use toolcell_types::plan::{
     EndCause, EndReport, FromLauncher, Go, KillReason, LaunchFault, PACKET_MAX_BYTES, PlanUsage, ToLauncher,
 };
@@ -117,6 +118,8 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
         operator_uids: vec![500],
         accept_unavailable: Vec::new(),
         unavailable: Vec::new(),
+        is_root: true,
+        surveys: crate::survey::Surveys::default(),
     };
     (daemon, seen)
 }
@@ -140,6 +143,14 @@ impl PaperLauncher {
                     std::fs::File::from(descriptors.remove(0)).read_to_end(&mut go).unwrap();
                     let go: Go = postcard::from_bytes(&go).unwrap();
                     self.arm(cell, go.argv.last().unwrap());
+                }
+                ToLauncher::Look { cell } => {
+                    let host = HostFacts { machine: "cardboard".to_owned(), ..HostFacts::default() };
+                    self.send(&FromLauncher::Seen { cell, host }, &[]);
+                }
+                ToLauncher::Survey { cell, .. } => {
+                    self.seen.launches.fetch_add(1, Ordering::SeqCst);
+                    self.arm(cell, "broken");
                 }
                 ToLauncher::Go { cell } => {
                     if let Some((what, writers)) = self.armed.remove(&cell) {

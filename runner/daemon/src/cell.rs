@@ -140,7 +140,7 @@ pub(crate) async fn arm(daemon: &Daemon, planned: Planned) -> Result<Armed, Prob
                     }
                     Hold::Over(End::Refused { fault, tree_gone })
                 }
-                Some(CellEvent::Ended { .. }) => {
+                Some(CellEvent::Ended { .. } | CellEvent::Seen { .. }) => {
                     return Err(gone(&LauncherError::Protocol { rule: "a cell is armed before it ends" }));
                 }
                 None => Hold::Over(End::Silent { started: None }),
@@ -215,7 +215,9 @@ async fn supervise(
         }
         // It was killed before the word reached it.
         Some(CellEvent::Refused { fault, tree_gone }) => Ok((End::Refused { fault, tree_gone }, None)),
-        Some(CellEvent::Armed { .. }) => Err(gone(&LauncherError::Protocol { rule: "a cell is armed once" })),
+        Some(CellEvent::Armed { .. } | CellEvent::Seen { .. }) => {
+            Err(gone(&LauncherError::Protocol { rule: "a cell is armed once" }))
+        }
         None => {
             let output = finish(reading).await;
             Ok((End::Silent { started: Some((controls, started_on)) }, output))

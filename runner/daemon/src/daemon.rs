@@ -18,6 +18,7 @@ use crate::clock::{Clock, micros};
 use crate::launcher::Launcher;
 use crate::recovery;
 use crate::shares::{Bounds, Shares};
+use crate::survey::Surveys;
 
 /// Shared by all tasks.
 #[derive(Debug)]
@@ -46,6 +47,10 @@ pub(crate) struct Daemon {
     pub(crate) accept_unavailable: Vec<ControlId>,
     /// Controls that are known to be missing.
     pub(crate) unavailable: Vec<UnavailableControl>,
+    /// Whether root started it.
+    pub(crate) is_root: bool,
+    /// What of all this can be enforced here.
+    pub(crate) surveys: Surveys,
 }
 
 /// Memory that clients can make us use, in bytes.

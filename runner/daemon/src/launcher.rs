@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::net::SendFlags;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolcell_types::doctor::HostFacts;
 use toolcell_types::plan::{EndReport, KillReason, LaunchFault, PACKET_MAX_BYTES, ToLauncher};
 use toolcell_types::{CellId, ControlReport};
 
@@ -107,6 +108,11 @@ pub(crate) enum CellEvent {
     Ended {
         /// What was seen.
         report: EndReport,
+    },
+    /// What the host is like; the only event of a look.
+    Seen {
+        /// As the launcher sees it.
+        host: Box<HostFacts>,
     },
 }
 
@@ -273,7 +279,7 @@ impl Shared {
         let mut cells = self.cells();
         let sender = match event {
             CellEvent::Armed { .. } => cells.get(&id).cloned(),
-            CellEvent::Refused { .. } | CellEvent::Ended { .. } => cells.remove(&id),
+            CellEvent::Refused { .. } | CellEvent::Ended { .. } | CellEvent::Seen { .. } => cells.remove(&id),
         };
         drop(cells);
         match sender.map(|sender| sender.try_send(event)) {

@@ -36,6 +36,7 @@ mod serve;
 mod shares;
 mod signer;
 mod starting;
+mod survey;
 mod timing;
 mod verdict;
 

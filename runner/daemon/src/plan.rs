@@ -4,12 +4,8 @@
 //! Guarantees: a memory file cannot be changed any more once it leaves here (fcntl(2), F_ADD_SEALS); a plan that cannot
 //! be made is carried on as one, so that it gets an intent and an outcome that say so. Does not: send it.
 
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use rustix::io::Errno;
 use toolcell_images::Image;
 use toolcell_policy::AdmittedCall;
 use toolcell_receipts::UnixMicros;
@@ -197,38 +193,13 @@ fn go(call: &AdmittedCall) -> Result<OwnedFd, PlanFault> {
 
 /// A memory file with these bytes, read from its beginning, that nobody can change.
 fn sealed(what: &'static str, bytes: &[u8]) -> Result<OwnedFd, PlanFault> {
-    let memory = |source| PlanFault::Memory { what, source };
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // NOEXEC_SEAL: never executable (Linux 6.3); older kernels answer EINVAL.
-    let made = match memfd_create("toolcell", flags | MemfdFlags::NOEXEC_SEAL) {
-        Err(Errno::INVAL) => memfd_create("toolcell", flags),
-        made => made,
-    };
-    let mut file = File::from(made.map_err(|errno| memory(errno.into()))?);
-    file.write_all(bytes).map_err(memory)?;
-    file.rewind().map_err(memory)?;
-    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL;
-    fcntl_add_seals(&file, seals).map_err(|errno| memory(errno.into()))?;
-    Ok(file.into())
+    let memory = toolcell_sys::sealed_memory("toolcell", bytes);
+    memory.map(OwnedFd::from).map_err(|source| PlanFault::Memory { what, source })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
-
     use super::*;
-
-    #[test]
-    fn a_sealed_file_reads_from_its_beginning_and_cannot_be_changed() {
-        let mut file = File::from(sealed("test", b"abc").unwrap());
-        let mut read = Vec::new();
-        file.read_to_end(&mut read).unwrap();
-        assert_eq!(read, b"abc");
-        assert!(file.write_all(b"x").is_err());
-        assert!(file.set_len(0).is_err());
-        assert!(file.set_len(10).is_err());
-        assert!(fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).is_err());
-    }
 
     #[test]
     fn an_invocation_s_name_begins_with_its_time_and_is_new_each_time() {

@@ -26,6 +26,7 @@ use crate::recovery::{self, Restorer};
 use crate::serve::{Server, Stopped};
 use crate::signer::SignerClient;
 use crate::starting::Starting;
+use crate::survey::Surveys;
 use crate::{DaemonConfig, DaemonError, LauncherError, api, logs, policy_files};
 
 /// The state's name in the daemon's own root.
@@ -136,6 +137,8 @@ async fn live(config: DaemonConfig, policy: Policy, boot_id: String) -> Result<(
         operator_uids: config.operator_uids,
         accept_unavailable: config.accept_unavailable,
         unavailable: config.unavailable,
+        is_root: !config.is_rootless,
+        surveys: Surveys::default(),
     });
     if daemon.log.writer.is_ok()
         && let Err(problem) = recovery::settle(&daemon, config.leftovers_gone).await

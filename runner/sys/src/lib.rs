@@ -6,14 +6,18 @@
 
 mod fds;
 mod fork;
+mod memory;
 mod mounts;
 mod root;
+mod trial;
 mod user;
 
 pub use fds::{close_except, close_from, inherited_fd, limit_fds_to_stdio, peer_groups};
 pub use fork::{Child, ForkError, clone_process, exec, reset_signals, spawn};
+pub use memory::sealed_memory;
 pub use mounts::{MountAttr, map_mount_ids, set_mount_attributes};
 pub use root::{RootBind, Users, map_own_user, private_root, unshare_with_own_user};
+pub use trial::{MessageQueue, ask_for_io_uring};
 pub use user::{
     BecomeError, become_user, empty_capabilities, keep_capabilities_over_exec, keep_nothing_over_exec,
     parent_death_signal, remain_user, without_capabilities,

@@ -6,6 +6,7 @@
 
 mod answer;
 mod control;
+pub mod doctor;
 mod fact;
 mod ids;
 pub mod json;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::doctor::{HostFacts, SurveyAct};
 use crate::{CellId, ControlReport, Limits, Usage};
 
 /// Largest packet either side takes, in bytes (below the default `net.core.wmem_max` of 212,992).
@@ -31,6 +32,19 @@ pub enum ToLauncher<'a> {
         /// The half that the launcher reads.
         #[serde(borrow)]
         prepare: Prepare<'a>,
+    },
+    /// Build a cell as [`ToLauncher::Arm`] does, but for a program, a root and limits of the launcher's own choice: every
+    /// control is reported as it is, and what is missing does not stop it. No descriptors.
+    Survey {
+        /// The cell's number.
+        cell: CellId,
+        /// What the program is to do.
+        act: SurveyAct,
+    },
+    /// Tell what the host is like. No cell is made.
+    Look {
+        /// A number as of a cell, by which the answer is known.
+        cell: CellId,
     },
     /// Let the tool of an armed cell go.
     Go {
@@ -151,6 +165,13 @@ pub enum FromLauncher {
         cell: CellId,
         /// All 29.
         controls: Vec<ControlReport>,
+    },
+    /// What the host is like.
+    Seen {
+        /// The number that the question had.
+        cell: CellId,
+        /// The answer.
+        host: HostFacts,
     },
     /// No tool ran. The cell's remains are gone if `tree_gone`.
     Refused {

@@ -3,6 +3,7 @@
 //! Groups with controllers for the groups below them hold no process themselves (cgroups(7), "no internal processes"):
 //! cells are leaves, and where our own group is the parent of all this, we move into a leaf beside them.
 
+mod own;
 mod place;
 
 use std::collections::BTreeSet;
@@ -15,13 +16,14 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use toolcell_types::{CellId, Fact, Limits};
 
+pub use self::own::OwnGroup;
 pub(super) use self::place::{Mount, is_own_group_given, mount, settle};
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
     access, again_while_it_vanishes, keyed, kill_member, members_of, number, put, read, remove_dir, remove_unless_used,
     write, write_text,
 };
-use super::{CPU_PERIOD_US, CgroupError, cpu_quota_us};
+use super::{CPU_PERIOD_US, CgroupError, Hierarchies, cpu_quota_us};
 
 /// The controllers that a cell needs.
 const NEEDED: [&str; 3] = ["memory", "cpu", "pids"];

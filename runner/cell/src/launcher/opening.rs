@@ -117,8 +117,8 @@ impl Launcher {
         };
         let message = postcard::from_bytes(&packet).map_err(|source| LauncherError::Decode { source })?;
         match message {
-            ToLauncher::Arm { prepare, .. } => self.raise((cell, slot), &prepare, passed, trees),
-            ToLauncher::Go { .. } | ToLauncher::Kill { .. } => {
+            ToLauncher::Arm { prepare, .. } => self.raise((cell, slot), &prepare, (passed, trees), self.terms()),
+            ToLauncher::Go { .. } | ToLauncher::Kill { .. } | ToLauncher::Look { .. } | ToLauncher::Survey { .. } => {
                 self.drop_opening(cell, slot, bad_plan("the plan has changed"))
             }
         }

@@ -10,6 +10,7 @@ use super::{Launcher, LauncherError, bad_plan};
 use crate::hostpaths::Tree;
 use crate::link::LinkError;
 use crate::live::Live;
+use crate::readback::Terms;
 use crate::workshop::{Passed, end_at_once};
 
 /// Most packets taken in before the clocks have their turn.
@@ -46,25 +47,33 @@ impl Launcher {
                 Ok(())
             }
             ToLauncher::Kill { cell, reason } => self.on_kill(cell, reason),
+            ToLauncher::Look { cell } => self.on_look(cell),
+            ToLauncher::Survey { cell, act } => self.on_survey(cell, act, &fds),
             ToLauncher::Arm { cell, has_stdin, prepare } => {
                 let mut fds = fds.into_iter();
                 let passed = match (fds.next(), fds.next(), fds.next()) {
-                    (Some(go), None, None) if !has_stdin => Passed { go, stdin: None },
-                    (Some(go), Some(stdin), None) if has_stdin => Passed { go, stdin: Some(stdin) },
+                    (Some(go), None, None) if !has_stdin => Passed { go, stdin: None, program: None },
+                    (Some(go), Some(stdin), None) if has_stdin => Passed { go, stdin: Some(stdin), program: None },
                     _ => return self.refuse(cell, bad_plan("the descriptors do not fit the message")),
                 };
-                let Some(slot) = self.free.first().copied() else {
-                    return self.refuse(cell, bad_plan("no cell is free"));
+                let slot = match self.free_slot(cell) {
+                    Ok(slot) => slot,
+                    Err(fault) => return self.refuse(cell, fault),
                 };
-                if self.slots.contains_key(&cell) {
-                    return self.refuse(cell, bad_plan("this cell number is in use"));
-                }
                 if prepare.mounts.is_empty() {
-                    return self.raise((cell, slot), &prepare, passed, Vec::new());
+                    return self.raise((cell, slot), &prepare, (passed, Vec::new()), self.terms());
                 }
                 self.open_first((cell, slot), &prepare, passed, packet)
             }
         }
+    }
+
+    /// A slot for a new cell of this number.
+    pub(super) fn free_slot(&self, cell: CellId) -> Result<u32, LaunchFault> {
+        if self.slots.contains_key(&cell) {
+            return Err(bad_plan("this cell number is in use"));
+        }
+        self.free.first().copied().ok_or_else(|| bad_plan("no cell is free"))
     }
 
     fn on_kill(&mut self, cell: CellId, reason: KillReason) -> Result<(), LauncherError> {
@@ -83,12 +92,12 @@ impl Launcher {
         &mut self,
         (cell, slot): (CellId, u32),
         prepare: &Prepare<'_>,
-        passed: Passed,
-        trees: Vec<Tree>,
+        passed: (Passed, Vec<Tree>),
+        terms: Terms,
     ) -> Result<(), LauncherError> {
-        let (limits, accepted) = (prepare.limits, self.accepted.clone());
-        let fault = match self.shop.build(cell, slot, prepare, (passed, trees)) {
-            Ok(built) => match Live::new(cell, built, (limits, accepted), self.processors) {
+        let limits = prepare.limits;
+        let fault = match self.shop.build(cell, slot, prepare, passed) {
+            Ok(built) => match Live::new(cell, built, (limits, terms), self.processors) {
                 Ok(live) => return self.admit(cell, slot, live),
                 Err((errno, mut built)) => {
                     end_at_once(&built.init);

@@ -52,7 +52,7 @@ impl Live {
             clocks,
             outside,
         };
-        let controls = readback::report(&expected, &self.accepted)?;
+        let controls = readback::report(&expected, &self.terms)?;
         self.wall.start(ARMED_MAX_MS.saturating_mul(1000)).map_err(timer)?;
         Ok(controls)
     }

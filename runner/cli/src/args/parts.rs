@@ -83,6 +83,23 @@ pub(crate) struct ServeArgs {
     pub(crate) detach: bool,
 }
 
+/// `doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+/// What runs in a survey's cell.
+#[derive(Debug, Args)]
+pub(crate) struct SurveyProbeArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+}
+
 /// `signer`: descriptors 3 = socket to the daemon, 4 = the folder with the key, 5 = state lock.
 #[derive(Debug, Args)]
 pub(crate) struct SignerArgs {

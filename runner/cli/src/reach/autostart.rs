@@ -140,7 +140,7 @@ fn fresh_log(path: &Path) -> io::Result<File> {
 }
 
 /// Whether the word came. The end of the pipe without it means that `serve` ended.
-fn wait(ready: OwnedFd) -> anyhow::Result<bool> {
+pub(crate) fn wait(ready: OwnedFd) -> anyhow::Result<bool> {
     let (mut ready, mut patience) = (ReadyPipe::new(ready), Patience::new(READY_PATIENCE));
     loop {
         let timeout = rustix::event::Timespec::try_from(patience.left()).context("cannot wait for the daemon")?;

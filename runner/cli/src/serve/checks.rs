@@ -7,6 +7,7 @@ use toolcell_policy::Policy;
 
 use super::error::{ServeError, file};
 use super::rootless;
+use super::settings::Settings;
 
 /// Refuses, with the reason, where cells could not be had. An ordinary user has them without groups.
 pub(super) fn machine() -> Result<(), ServeError> {
@@ -16,7 +17,13 @@ pub(super) fn machine() -> Result<(), ServeError> {
     if !rustix::process::geteuid().is_root() {
         return rootless::check_settings().map_err(|source| ServeError::Rootless { source });
     }
-    toolcell_cell::find_groups().map_err(|source| ServeError::Cgroups { what: "cells cannot be limited here", source })
+    Ok(())
+}
+
+/// Refuses root where there are no groups, unless all that needs one was accepted as missing: then it is done without.
+pub(super) fn groups(settings: &Settings) -> Result<(), ServeError> {
+    let found = toolcell_cell::find_groups();
+    found.or_else(|source| settings.go_without_groups(source, "cells cannot be limited here"))
 }
 
 /// Most bytes of a file that are looked at; the policy refuses one of this size with better words.

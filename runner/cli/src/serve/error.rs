@@ -3,10 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toolcell_cell::ProbeError;
 use toolcell_policy::{InvalidPolicy, PolicyFault};
+use toolcell_types::ControlId;
 
 use super::contained::ContainedError;
 use super::rootless::RootlessError;
+use crate::missing::GROUPS;
 
 /// Why `serve` ends before it serves. Nothing is left behind by then.
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +142,36 @@ impl ServeError {
             }
             Self::Asked => "start it again".to_owned(),
             Self::NotReady { .. } => "look at what it said above".to_owned(),
+        }
+    }
+}
+
+impl ServeError {
+    /// Controls that cannot be had by it alone, for who asks what can be had here.
+    pub(crate) fn controls(&self) -> Vec<ControlId> {
+        match self {
+            Self::Rootless { source: RootlessError::Forbidden { .. } } | Self::Contained { .. } => {
+                vec![ControlId::NamespaceUser]
+            }
+            Self::Cells { source } => match source {
+                ProbeError::Namespaces { .. } => vec![ControlId::NamespaceUser],
+                ProbeError::Mounts { .. } => vec![ControlId::NamespaceMount],
+                ProbeError::Proc { .. } => vec![ControlId::ProcMasked],
+                ProbeError::Landlock => vec![ControlId::LandlockFs, ControlId::LandlockNet, ControlId::LandlockScope],
+                ProbeError::Child { .. } => Vec::new(),
+            },
+            Self::Cgroups { .. } => GROUPS.to_vec(),
+            Self::Rootless { .. }
+            | Self::Machine { .. }
+            | Self::Policy { .. }
+            | Self::Settings { .. }
+            | Self::File { .. }
+            | Self::Unsafe { .. }
+            | Self::InUse { .. }
+            | Self::NoIds { .. }
+            | Self::NotReady { .. }
+            | Self::Asked
+            | Self::Call { .. } => Vec::new(),
         }
     }
 }

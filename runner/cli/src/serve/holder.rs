@@ -11,6 +11,7 @@ use toolcell_client::Client;
 use toolcell_types::Health;
 
 use super::error::{ServeError, call};
+use super::place::is_served;
 use super::settings::Settings;
 use crate::reach::{Ending, IDLE_EXIT_S, end_idle};
 
@@ -21,17 +22,46 @@ const SILENCE: Duration = Duration::from_millis(500);
 
 /// Ends an idle daemon that `run` started and that has our state or our socket. Another is refused at once, by name.
 pub(super) fn make_way(settings: &Settings) -> Result<(), ServeError> {
+    for (path, socket) in held(settings) {
+        if is_served(&socket) {
+            call("epoll_create1", runtime())?.block_on(ask_to_end(path, &socket))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether [`make_way`] would find a way, which it does for an idle daemon that `run` started. Ends nobody.
+pub(super) fn look(settings: &Settings) -> Result<(), ServeError> {
+    let mut makes_way = false;
+    for (path, socket) in held(settings) {
+        if is_served(&socket) {
+            let health = call("epoll_create1", runtime())?.block_on(Client::new(&socket).health());
+            match health {
+                Ok(health) if health.ends_when_idle && health.live_calls == 0 => makes_way = true,
+                Ok(health) if health.ends_when_idle => return Err(in_use_by_run(path, &socket, &health)),
+                Ok(_) => return Err(in_use(path, &socket)),
+                Err(error) if error.is_nobody_there() => {}
+                Err(_) => return Err(in_use_by_another(path, pid_behind(&socket))),
+            }
+        }
+    }
+    match lock_holder(&settings.state) {
+        Some(pid) if !makes_way => Err(in_use_by_another(&settings.state, Some(pid))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// What of ours somebody may have, and the socket at which he could be asked.
+fn held(settings: &Settings) -> Vec<(&Path, PathBuf)> {
     let mut held = vec![(settings.socket.as_path(), settings.socket.clone())];
     if let Some(socket) = lock_holder(&settings.state).and_then(socket_of) {
         held.insert(0, (settings.state.as_path(), socket));
     }
-    for (path, socket) in held {
-        if UnixStream::connect(&socket).is_ok() {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            call("epoll_create1", runtime)?.block_on(ask_to_end(path, &socket))?;
-        }
-    }
-    Ok(())
+    held
 }
 
 async fn ask_to_end(path: &Path, socket: &Path) -> Result<(), ServeError> {
@@ -82,6 +112,15 @@ fn in_use_by_run(path: &Path, socket: &Path, health: &Health) -> ServeError {
         remedy: format!(
             "one that `toolcell run` started ends by itself {IDLE_EXIT_S} s after its last call; or {kill}"
         ),
+    }
+}
+
+fn in_use_by_another(path: &Path, pid: Option<i32>) -> ServeError {
+    let (process, kill) = process(pid);
+    ServeError::InUse {
+        path: path.to_owned(),
+        holder: format!("another program{process}"),
+        remedy: format!("{kill}, or give this one a --state and a --socket of its own"),
     }
 }
 
@@ -147,14 +186,10 @@ impl Patience {
     /// # Errors
     /// [`ServeError::InUse`] once it was long enough.
     pub(super) fn wait(&mut self, path: &Path, pid: Option<i32>) -> Result<(), ServeError> {
-        let (process, kill) = process(pid);
         if self.begin.elapsed() >= self.most {
-            return Err(ServeError::InUse {
-                path: path.to_owned(),
-                holder: format!("another program{process}"),
-                remedy: format!("{kill}, or give this one a --state and a --socket of its own"),
-            });
+            return Err(in_use_by_another(path, pid));
         }
+        let (process, _kill) = process(pid);
         if !self.is_told && self.begin.elapsed() > SILENCE {
             self.is_told = true;
             let (most, path) = (self.most.as_secs(), path.display());

@@ -22,15 +22,30 @@ pub(super) fn make_folder(path: &Path) -> Result<(), ServeError> {
     file("make", path, builder.recursive(true).mode(0o755).create(path))
 }
 
+/// Refuses a path that no socket address holds.
+pub(super) fn check_path(path: &Path) -> Result<(), ServeError> {
+    if path.as_os_str().len() <= PATH_MAX_BYTES {
+        return Ok(());
+    }
+    Err(ServeError::Unsafe {
+        path: path.to_owned(),
+        why: "is too long for a socket, at most 107 bytes are taken",
+        remedy: "name a shorter path with --socket",
+    })
+}
+
+/// Something else lies where the socket is to be.
+pub(super) fn no_socket(path: &Path) -> ServeError {
+    ServeError::Unsafe {
+        path: path.to_owned(),
+        why: "is there and is no socket",
+        remedy: "remove it, or name another path with --socket",
+    }
+}
+
 /// Listens at `path`, with `mode` from the first moment on. Waits at most so long for whoever listens there to end.
 pub(super) fn listen(path: &Path, mode: u32, patience: Duration) -> Result<OwnedFd, ServeError> {
-    if path.as_os_str().len() > PATH_MAX_BYTES {
-        return Err(ServeError::Unsafe {
-            path: path.to_owned(),
-            why: "is too long for a socket, at most 107 bytes are taken",
-            remedy: "name a shorter path with --socket",
-        });
-    }
+    check_path(path)?;
     if let Some(parent) = path.parent() {
         make_folder(parent)?;
     }
@@ -52,11 +67,7 @@ fn clear(path: &Path, patience: Duration) -> Result<(), ServeError> {
         other => file("look at", path, other)?,
     };
     if !seen.file_type().is_socket() {
-        return Err(ServeError::Unsafe {
-            path: path.to_owned(),
-            why: "is there and is no socket",
-            remedy: "remove it, or name another path with --socket",
-        });
+        return Err(no_socket(path));
     }
     loop {
         match UnixStream::connect(path) {

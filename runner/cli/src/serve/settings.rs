@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use toolcell_cell::CgroupError;
 use toolcell_types::ControlId;
 
 use super::error::{ServeError, file};
 use crate::args::{LogFormat, ServeArgs, cgroup_parent, socket_mode};
+use crate::missing::GROUPS;
 use crate::paths::Places;
 
 /// First of the ids, where no distribution and no subuid range of shadow(5) puts anybody by default.
@@ -30,6 +32,17 @@ pub(super) struct Settings {
     pub(super) idle_exit_s: Option<u64>,
     pub(super) accept_unavailable: Vec<ControlId>,
     pub(super) log_format: LogFormat,
+}
+
+impl Settings {
+    /// Where groups cannot be had: nothing, if the operator accepted all that needs one as missing; else the refusal.
+    pub(super) fn go_without_groups(&self, source: CgroupError, what: &'static str) -> Result<(), ServeError> {
+        if !GROUPS.iter().all(|id| self.accept_unavailable.contains(id)) {
+            return Err(ServeError::Cgroups { what, source });
+        }
+        tracing::warn!(error = %source, "cells have no groups, as was accepted");
+        Ok(())
+    }
 }
 
 /// `config.toml`: the options of `serve` with the unit at the end of the name.

@@ -32,6 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What a part that gives up takes to say why.
 const LAST_WORDS: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
+/// Why cells are in no groups.
+const NO_GROUPS_OF_USER: &str = "without root this instance has none";
+const NO_GROUPS_HERE: &str = "this machine has none that cells can be put into";
+
 /// What the parts are given.
 #[derive(Debug)]
 pub(super) struct Outfit<'a> {
@@ -143,9 +147,12 @@ impl Outfit<'_> {
             arguments.extend(["--no-ids".to_owned(), why.clone()]);
         }
         if !self.has_groups {
-            arguments.extend(["--no-groups", "without root this instance has none"].map(str::to_owned));
+            let why = if self.tenure.is_rootless { NO_GROUPS_OF_USER } else { NO_GROUPS_HERE };
+            arguments.extend(["--no-groups", why].map(str::to_owned));
         }
-        if !self.tenure.leftovers_gone {
+        // Root without groups has none to have swept.
+        let is_unseen = !self.has_groups && !self.tenure.is_rootless;
+        if !self.tenure.leftovers_gone || is_unseen {
             arguments.push("--leftovers-unseen".to_owned());
         }
         if let Some(seconds) = self.settings.idle_exit_s {

@@ -64,11 +64,7 @@ impl State {
             Ok(()) | Err(_) => {}
         }
         let folder = file("open", path, rustix::fs::open(path, FOLDER, Mode::empty()))?;
-        let stat = file("look at", path, rustix::fs::fstat(&folder))?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
-            let why = "does not belong to the user who starts the daemon";
-            return Err(refuse(path, why, "chown it to that user, or name another with --state"));
-        }
+        must_be_starters(&folder, path)?;
         lock(&folder, path, patience)?;
         let path = file("resolve", path, path.canonicalize())?;
         must_be_ours(&folder, &path)?;
@@ -173,6 +169,26 @@ impl State {
     pub(super) fn signer_folder(&self) -> Result<OwnedFd, ServeError> {
         file("open", self.path.join(SIGNER), rustix::fs::openat(self.again()?, SIGNER, FOLDER, Mode::empty()))
     }
+}
+
+/// Looks at a state folder as [`State::open`] will, if it is there, and changes nothing. Who has it locked is told
+/// elsewhere.
+pub(super) fn look(path: &Path) -> Result<(), ServeError> {
+    let folder = match rustix::fs::open(path, FOLDER, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        other => file("open", path, other)?,
+    };
+    must_be_starters(&folder, path)?;
+    must_be_ours(&folder, path)
+}
+
+fn must_be_starters(folder: &OwnedFd, path: &Path) -> Result<(), ServeError> {
+    let stat = file("look at", path, rustix::fs::fstat(folder))?;
+    if stat.st_uid == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let why = "does not belong to the user who starts the daemon";
+    Err(refuse(path, why, "chown it to that user, or name another with --state"))
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

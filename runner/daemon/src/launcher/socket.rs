@@ -119,6 +119,7 @@ fn event(message: FromLauncher, descriptors: Vec<OwnedFd>) -> Result<(CellId, Ce
             Ok((cell, CellEvent::Refused { fault, tree_gone }))
         }
         (FromLauncher::Ended { cell, report }, (None, ..)) => Ok((cell, CellEvent::Ended { report })),
+        (FromLauncher::Seen { cell, host }, (None, ..)) => Ok((cell, CellEvent::Seen { host: Box::new(host) })),
         _other => Err(LauncherError::Protocol { rule: "an armed cell comes with two descriptors, an end with none" }),
     }
 }

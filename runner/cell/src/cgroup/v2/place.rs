@@ -57,7 +57,7 @@ impl Mount {
 
     /// The reverse: a line of /proc/PID/cgroup as a group relative to the top. None for a group that is outside of
     /// what is mounted.
-    fn relative(&self, proc_cgroup: &str) -> Option<String> {
+    pub(super) fn relative(&self, proc_cgroup: &str) -> Option<String> {
         let shown = proc_cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
         let relative = match shown.strip_prefix(self.root.trim_end_matches('/'))? {
             "" => "",

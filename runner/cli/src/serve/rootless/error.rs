@@ -1,7 +1,9 @@
 //! Why a start without root is not possible, and which setting of the machine forbids it.
 
 use std::io;
-use std::path::Path;
+
+use toolcell_doctor::host_facts;
+use toolcell_doctor::remedies::{self, Cause};
 
 /// Why nothing can be served without root here.
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +21,10 @@ pub(crate) enum RootlessError {
         mode: u32,
     },
     /// The kernel refuses user namespaces, or everything in them.
-    #[error("this machine does not let an ordinary user have a user namespace: {why}")]
+    #[error("this machine does not let an ordinary user have a user namespace: {}", cause.why)]
     Forbidden {
-        /// Which setting forbids it.
-        why: &'static str,
-        /// What to do about it.
-        remedy: &'static str,
+        /// Which setting forbids it, and what to do about it.
+        cause: Cause,
         /// The kernel's answer.
         #[source]
         source: io::Error,
@@ -59,7 +59,7 @@ impl RootlessError {
             }
             Self::NoHome => "export HOME, or XDG_STATE_HOME, or name a folder with --state".to_owned(),
             Self::SocketMode { .. } => "leave it out, or serve others from an instance that root starts".to_owned(),
-            Self::Forbidden { remedy, .. } => (*remedy).to_owned(),
+            Self::Forbidden { cause, .. } => cause.remedy.clone(),
             Self::Helper { .. } => "look at the limits of this user: processes, memory".to_owned(),
             Self::Map { .. } => "look at the user's lines in /etc/subuid and /etc/subgid".to_owned(),
         }
@@ -68,8 +68,9 @@ impl RootlessError {
 
 /// Refuses where a setting alone tells that nothing will come of it, before anything is made.
 pub(in crate::serve) fn check_settings() -> Result<(), RootlessError> {
-    let knobs = Knobs::read(Path::new("/proc/sys"));
-    if knobs.most == Some(0) || knobs.clone == Some(0) {
+    let host = host_facts();
+    let is_none = |name: &str| host.setting(name) == Some("0");
+    if is_none("user.max_user_namespaces") || is_none("kernel.unprivileged_userns_clone") {
         return Err(refusal(io::Error::from_raw_os_error(nix::libc::EPERM)));
     }
     Ok(())
@@ -77,99 +78,6 @@ pub(in crate::serve) fn check_settings() -> Result<(), RootlessError> {
 
 /// What the kernel's refusal comes from.
 pub(super) fn refusal(source: io::Error) -> RootlessError {
-    let knobs = Knobs::read(Path::new("/proc/sys"));
-    let (why, remedy) = knobs.blame(source.raw_os_error());
-    RootlessError::Forbidden { why, remedy, source }
-}
-
-/// Settings that forbid user namespaces to ordinary users. Absent where the kernel has no such setting.
-#[derive(Debug, Default)]
-struct Knobs {
-    /// user.max_user_namespaces (user_namespaces(7)).
-    most: Option<u64>,
-    /// kernel.unprivileged_userns_clone, of Debian's and Arch's older kernels.
-    clone: Option<u64>,
-    /// kernel.apparmor_restrict_unprivileged_userns, of Ubuntu from 23.10 on.
-    apparmor: Option<u64>,
-}
-
-impl Knobs {
-    fn read(sysctl: &Path) -> Self {
-        let number = |name: &str| std::fs::read_to_string(sysctl.join(name)).ok()?.trim().parse().ok();
-        Self {
-            most: number("user/max_user_namespaces"),
-            clone: number("kernel/unprivileged_userns_clone"),
-            apparmor: number("kernel/apparmor_restrict_unprivileged_userns"),
-        }
-    }
-
-    fn blame(&self, errno: Option<i32>) -> (&'static str, &'static str) {
-        if self.most == Some(0) {
-            return (
-                "user.max_user_namespaces is 0",
-                "allow some, as root: sysctl -w user.max_user_namespaces=15000; or start toolcell as root",
-            );
-        }
-        if self.clone == Some(0) {
-            return (
-                "kernel.unprivileged_userns_clone is 0",
-                "allow them, as root: sysctl -w kernel.unprivileged_userns_clone=1; or start toolcell as root",
-            );
-        }
-        if self.apparmor.is_some_and(|value| value != 0) {
-            return (
-                "AppArmor restricts them (kernel.apparmor_restrict_unprivileged_userns is 1)",
-                "lift it, as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; or give this program an \
-                 AppArmor profile with the rule `userns,`; or start toolcell as root",
-            );
-        }
-        if errno == Some(nix::libc::ENOSPC) {
-            return (
-                "as many as user.max_user_namespaces allows are in use, or they are nested too deep",
-                "raise it, as root: sysctl -w user.max_user_namespaces=15000; or start toolcell as root",
-            );
-        }
-        (
-            "a filter or a security module refuses them, as containers have it by default",
-            "start a container with --security-opt seccomp=toolcell-seccomp.json --security-opt systempaths=unconfined, where \
-             the host has AppArmor also with --security-opt apparmor=unconfined; elsewhere ask who administers the machine",
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_setting_that_forbids_user_namespaces_is_named_with_its_sysctl() {
-        let folder = tempfile::tempdir().unwrap();
-        let blamed = |files: &[(&str, &str)], errno: i32| {
-            let root = folder.path().join(format!("{errno}{}", files.len()));
-            for (name, text) in files {
-                let path = root.join(name);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, text).unwrap();
-            }
-            let (why, remedy) = Knobs::read(&root).blame(Some(errno));
-            format!("{why}\n  {remedy}")
-        };
-        let (eperm, enospc, eacces) = (nix::libc::EPERM, nix::libc::ENOSPC, nix::libc::EACCES);
-        let fine = ("user/max_user_namespaces", "96365\n");
-        let all = [
-            blamed(&[("user/max_user_namespaces", "0\n")], enospc),
-            blamed(&[fine, ("kernel/unprivileged_userns_clone", "0\n")], eperm),
-            blamed(
-                &[
-                    fine,
-                    ("kernel/unprivileged_userns_clone", "1\n"),
-                    ("kernel/apparmor_restrict_unprivileged_userns", "1\n"),
-                ],
-                eacces,
-            ),
-            blamed(&[fine, ("kernel/apparmor_restrict_unprivileged_userns", "0\n")], enospc),
-            blamed(&[], eperm),
-        ];
-        insta::assert_snapshot!(all.join("\n"));
-    }
+    let cause = remedies::no_user_namespaces(&host_facts(), source.raw_os_error(), false);
+    RootlessError::Forbidden { cause, source }
 }

@@ -1,0 +1,130 @@
+//! `toolcell doctor`: what of a cell can be enforced on this machine, told by a `serve` that is really started.
+//!
+//! The start is tried with the very options, in a place of its own beside whatever runs; what it cannot try there (whether
+//! the named state and socket are free and fit) is looked at without changing them. A start that fails for want of groups
+//! is tried once more without, so that the rest is seen as well.
+
+mod trial;
+
+use toolcell_doctor::{Built, Looked, assess, host_facts, warnings};
+use toolcell_types::ControlId;
+use toolcell_types::doctor::{CheckState, DoctorReport, HostFacts, ServeCheck, SurveyAct};
+
+use self::trial::{Refusal, Tried};
+use crate::args::{DoctorArgs, ServeArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::missing::GROUPS;
+use crate::render;
+use crate::serve::{Place, ServeError};
+
+/// Prints the report. Exit 0 only if `serve` starts with these options and calls run.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
+    let report = examine(&args.serve)?;
+    if args.json {
+        render::value(&report)?;
+    } else {
+        render::out(render::doctor(&report).as_bytes())?;
+    }
+    Ok(if report.ready { Exit::Ok } else { Exit::Failed })
+}
+
+fn examine(args: &ServeArgs) -> Result<DoctorReport, Failure> {
+    let host = host_facts();
+    let place = match Place::of(args) {
+        Ok(place) => place,
+        Err(error) => return Ok(nothing_seen(&host, Vec::new(), &refusal_of(&error))),
+    };
+    let accepted = place.accepted().to_vec();
+    let first = trial::run(args, &place, &accepted)?;
+    let report = match first {
+        Tried::Report(report) => *report,
+        Tried::Refused(refusal) => match without_groups(args, &place, &refusal)? {
+            Some(report) => blamed(report, &accepted, refusal),
+            None => nothing_seen(&host, accepted, &refusal),
+        },
+    };
+    Ok(occupied(report, place.look().err()).judged())
+}
+
+/// A second start in which everything that needs a group is accepted as missing; none if that is no help.
+fn without_groups(args: &ServeArgs, place: &Place, first: &Refusal) -> Result<Option<DoctorReport>, Failure> {
+    let mut accepted = place.accepted().to_vec();
+    accepted.extend(GROUPS.into_iter().filter(|id| !place.accepted().contains(id)));
+    if accepted.len() == place.accepted().len() || !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    tracing::debug!(first = first.reason, "the start is tried again without groups");
+    Ok(match trial::run(args, place, &accepted)? {
+        Tried::Report(report) => Some(*report),
+        Tried::Refused(_) => None,
+    })
+}
+
+/// What a start that accepts more has told, judged by what was accepted.
+fn blamed(mut report: DoctorReport, accepted: &[ControlId], refusal: Refusal) -> DoctorReport {
+    for control in &mut report.controls {
+        control.required = control.id.is_required_by_default() && !accepted.contains(&control.id);
+        if GROUPS.contains(&control.id) && control.state != CheckState::Enforced {
+            control.reason = Some(refusal.reason.clone());
+            control.remedy.clone_from(&refusal.remedy);
+        }
+    }
+    report.accept_unavailable = accepted.to_vec();
+    report.serve = refusal.into_check();
+    report
+}
+
+/// A report of a machine on which nothing could be started.
+fn nothing_seen(host: &HostFacts, accepted: Vec<ControlId>, refusal: &Refusal) -> DoctorReport {
+    let is_root = rustix::process::geteuid().is_root();
+    let cells = [(SurveyAct::Probe, Built::Unseen(format!("serve did not start: {}", refusal.reason)))];
+    let looked = Looked { host, is_root, accepted: &accepted, known: &[], cells: &cells };
+    let mut controls = assess(&looked);
+    for control in &mut controls {
+        control.remedy = refusal.remedy.clone().or(control.remedy.take());
+        if refusal.is_about.contains(&control.id) {
+            control.state = CheckState::Unavailable;
+        }
+    }
+    DoctorReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        architecture: host.machine.clone(),
+        kernel: host.release.clone(),
+        is_root,
+        container: host.container.clone(),
+        ready: false,
+        serve: refusal.clone().into_check(),
+        controls,
+        accept_unavailable: accepted,
+        warnings: warnings(host),
+    }
+}
+
+/// The named place may be in use, or no place for an instance; then `serve` would not start there.
+fn occupied(mut report: DoctorReport, error: Option<ServeError>) -> DoctorReport {
+    if let (true, Some(error)) = (report.serve.starts, error) {
+        report.serve = refusal_of(&error).into_check();
+    }
+    report
+}
+
+fn with_causes(error: &ServeError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+fn refusal_of(error: &ServeError) -> Refusal {
+    Refusal { reason: with_causes(error), remedy: Some(error.remedy()), is_about: error.controls() }
+}
+
+impl Refusal {
+    fn into_check(self) -> ServeCheck {
+        ServeCheck { starts: false, reason: Some(self.reason), remedy: self.remedy }
+    }
+}

@@ -1,0 +1,255 @@
+//! A `serve` in a place of its own, for the time of one report: started with the given options, asked, ended, removed.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::io::FdFlags;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use toolcell_cell::OwnGroup;
+use toolcell_client::Client;
+use toolcell_types::ControlId;
+use toolcell_types::doctor::DoctorReport;
+
+use crate::args::ServeArgs;
+use crate::build_digest::SELF_EXE;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::paths::VARIABLES;
+use crate::reach::wait_until_ready;
+use crate::serve::Place;
+
+/// Were this process killed, the trial would end by itself.
+const IDLE_EXIT_S: &str = "30";
+/// How long a `serve` that gives up may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// From the word that it shall end to its end; longer than `serve` gives its own parts.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+
+/// What became of a trial.
+#[derive(Debug)]
+pub(super) enum Tried {
+    /// It started, and told this.
+    Report(Box<DoctorReport>),
+    /// It did not start, or ended before it told anything.
+    Refused(Refusal),
+}
+
+/// Why `serve` does not start.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal {
+    /// In its own words.
+    pub(super) reason: String,
+    /// What to do.
+    pub(super) remedy: Option<String>,
+    /// Controls that are known to be missing by it.
+    pub(super) is_about: Vec<ControlId>,
+}
+
+/// Starts one, asks it, and ends it, whatever comes between. Ctrl-C ends it as well.
+///
+/// # Errors
+/// The machine keeps even the trial's own place from being made.
+pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Result<Tried, Failure> {
+    let fault = |error: anyhow::Error| Failure::plain(Exit::Failed, error);
+    let home = match place.make_trial_home() {
+        Ok(home) => home,
+        // Where the trial's state cannot be, the state itself cannot be.
+        Err(error) => return Ok(Tried::Refused(super::refusal_of(&error))),
+    };
+    let home = Home(home);
+    let group = OwnGroup::of_process();
+    let (serve, ready) = launch(args, (&home, place), accepted).context("cannot start serve").map_err(fault)?;
+    let mut serve = Serve(serve);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let asked = runtime.context("cannot wait for serve").map_err(fault)?.block_on(ask(ready, place.trial_socket()));
+    if matches!(asked, Ok(None) | Err(Asking::Failed(_))) {
+        serve.wait_for_last_words();
+    }
+    let ended = serve.end();
+    // On cgroup version 2 it may have moved us out of its way.
+    if let Some(Err(error)) = group.as_ref().map(OwnGroup::go_back) {
+        tracing::debug!(error = %error, "this process stays in the leaf of its group");
+    }
+    match asked {
+        Ok(Some(report)) => {
+            ended.context("the trial's serve did not end").map_err(fault)?;
+            Ok(Tried::Report(Box::new(report)))
+        }
+        Ok(None) => Ok(Tried::Refused(last_words(&home.log(), "it said nothing"))),
+        Err(Asking::Interrupted) => Err(Failure::plain(Exit::Cancelled, anyhow::anyhow!("interrupted"))),
+        Err(Asking::Failed(error)) => Ok(Tried::Refused(last_words(&home.log(), &format!("{error:#}")))),
+    }
+}
+
+/// The trial's folder: its state and its log. Removed with all that is in it.
+#[derive(Debug)]
+struct Home(PathBuf);
+
+impl Home {
+    fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.join("serve.log")
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            crate::render::say(&format!("{} could not be removed: {error}", self.0.display()));
+        }
+    }
+}
+
+/// The trial's `serve`. Ended when dropped, if it was not before.
+#[derive(Debug)]
+struct Serve(Child);
+
+impl Serve {
+    /// Asks it to end, waits, and kills it only if it does not.
+    fn end(mut self) -> io::Result<()> {
+        self.stop()
+    }
+
+    /// It lets go of its pipe, and of its socket, a moment before it has said why.
+    fn wait_for_last_words(&mut self) {
+        let begin = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) && begin.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        if self.0.try_wait()?.is_some() {
+            return Ok(());
+        }
+        let pid = i32::try_from(self.0.id()).map_err(io::Error::other)?;
+        kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+        let begin = Instant::now();
+        while self.0.try_wait()?.is_none() {
+            if begin.elapsed() > END_PATIENCE {
+                self.0.kill()?;
+                let _status = self.0.wait()?;
+                return Err(io::Error::other("it was killed"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            crate::render::say(&format!("the trial's serve: {error}"));
+        }
+    }
+}
+
+/// `serve` with the given options, but for its place, and with nothing of ours but the pipe that it tells us on.
+fn launch(args: &ServeArgs, (home, place): (&Home, &Place), accepted: &[ControlId]) -> io::Result<(Child, OwnedFd)> {
+    let log = File::options().append(true).create_new(true).open(home.log())?;
+    let (ready, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::io::fcntl_setfd(&tell, FdFlags::empty())?;
+    #[expect(clippy::disallowed_methods, reason = "the command line starts our own parts")]
+    let mut command = Command::new(SELF_EXE);
+    command.arg0("toolcell").env_clear();
+    command.envs(VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.args(["serve", "--log-format", "json", "--idle-exit", IDLE_EXIT_S]);
+    command.args(["--ready-fd", &tell.as_raw_fd().to_string()]);
+    command.arg("--state").arg(home.state()).arg("--socket").arg(place.trial_socket());
+    if let Some(config) = &args.config {
+        command.arg("--config").arg(config);
+    }
+    if let Some(policy) = &args.policy {
+        command.arg("--policy").arg(policy);
+    }
+    if let Some(base) = args.uid_base {
+        command.args(["--uid-base", &base.to_string()]);
+    }
+    if let Some(parent) = &args.cgroup_parent {
+        command.args(["--cgroup-parent", parent]);
+    }
+    if let Some(mode) = args.socket_mode {
+        command.args(["--socket-mode", &format!("{mode:o}")]);
+    }
+    if !accepted.is_empty() {
+        let names: Vec<&str> = accepted.iter().map(|id| id.as_str()).collect();
+        command.args(["--accept-unavailable", &names.join(",")]);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::from(log.try_clone()?)).stderr(Stdio::from(log));
+    Ok((command.spawn()?, ready))
+}
+
+enum Asking {
+    Interrupted,
+    Failed(anyhow::Error),
+}
+
+/// Waits until it is ready and asks for the report; none if it gave up before.
+async fn ask(ready: OwnedFd, socket: PathBuf) -> Result<Option<DoctorReport>, Asking> {
+    let failed = |error: io::Error| Asking::Failed(error.into());
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+    let work = async {
+        let waited = tokio::task::spawn_blocking(move || wait_until_ready(ready)).await;
+        if !waited.context("nobody waited").and_then(|waited| waited).map_err(Asking::Failed)? {
+            return Ok(None);
+        }
+        let report = Client::new(socket).doctor().await;
+        report.map(Some).map_err(|error| Asking::Failed(anyhow::Error::new(error).context("serve started, and then")))
+    };
+    tokio::select! {
+        done = work => done,
+        _ = interrupted.recv() => Err(Asking::Interrupted),
+        _ = terminated.recv() => Err(Asking::Interrupted),
+    }
+}
+
+/// What it said about its end: the first error that also says what to do, else the first error, else `otherwise`.
+fn last_words(log: &Path, otherwise: &str) -> Refusal {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    words_of(&text).unwrap_or_else(|| Refusal { reason: otherwise.to_owned(), remedy: None, is_about: Vec::new() })
+}
+
+fn words_of(log: &str) -> Option<Refusal> {
+    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let errors: Vec<&Value> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
+    let controls = lines.iter().filter_map(|line| line["controls"].as_str()).flat_map(|names| names.split(','));
+    let line = errors.iter().find(|line| line["hint"].is_string()).or(errors.first())?;
+    let text = |name: &str| line[name].as_str().map(str::to_owned);
+    let is_about = controls.filter_map(ControlId::parse).collect();
+    Some(Refusal { reason: text("message").unwrap_or_default(), remedy: text("hint"), is_about })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_that_says_what_to_do_is_the_one_that_is_told() {
+        let log = "{\"level\":\"INFO\",\"message\":\"what is missing\",\"controls\":\"landlock.fs,proc.masked\"}\nnot json\n\
+                   {\"level\":\"ERROR\",\"message\":\"the connection to the launcher has ended\"}\n\
+                   {\"level\":\"ERROR\",\"message\":\"this kernel has no Landlock\",\"hint\":\"boot another\"}\n";
+        let refusal = words_of(log).unwrap();
+        assert_eq!(
+            (refusal.reason.as_str(), refusal.remedy.as_deref()),
+            ("this kernel has no Landlock", Some("boot another"))
+        );
+        assert_eq!(refusal.is_about, [ControlId::LandlockFs, ControlId::ProcMasked]);
+        let bare = words_of("{\"level\":\"ERROR\",\"message\":\"asked to end\"}\n").unwrap();
+        assert_eq!((bare.reason.as_str(), bare.remedy, bare.is_about), ("asked to end", None, Vec::new()));
+        assert!(words_of("").is_none() && words_of("{\"level\":\"WARN\",\"message\":\"x\"}").is_none());
+    }
+}

@@ -1,0 +1,243 @@
+//! The report of `toolcell doctor`, for a terminal of 100 columns.
+
+use toolcell_types::doctor::{CheckState, ControlCheck, DoctorReport, HostWarning, Proof, Side};
+
+use super::clean;
+
+/// No line is longer, but for a word that is.
+const WIDTH: usize = 100;
+
+/// The whole report: a table of the controls, what is missing with the one thing to do, settings of the host, the verdict.
+pub(crate) fn doctor(report: &DoctorReport) -> String {
+    let user = if report.is_root { "as root" } else { "without root" };
+    let container = report.container.as_ref().map(|mark| format!(", in a container: {mark}")).unwrap_or_default();
+    let head =
+        format!("toolcell {} on {}, Linux {}, {user}{container}", report.version, report.architecture, report.kernel);
+    let mut text = wrapped(&clean(&head), 0, 2);
+    text.push('\n');
+    text.push_str(&table(&report.controls));
+    text.push_str(&missing(&report.controls));
+    if !report.warnings.is_empty() {
+        text.push_str("\nSettings of this machine that take away second lines:\n");
+        report.warnings.iter().for_each(|warning| text.push_str(&setting(warning)));
+    }
+    text.push('\n');
+    text.push_str(&verdict(report));
+    text
+}
+
+fn state(state: CheckState) -> &'static str {
+    match state {
+        CheckState::Enforced => "enforced",
+        CheckState::Unavailable => "unavailable",
+        CheckState::Unknown => "unknown",
+    }
+}
+
+fn proof(proof: Proof) -> &'static str {
+    match proof {
+        Proof::TwoSided => "two-sided",
+        Proof::ReadBack => "read-back",
+        Proof::None => "-",
+    }
+}
+
+/// One line a control, and more where what was tried needs them.
+fn table(controls: &[ControlCheck]) -> String {
+    const TRIED: usize = 47;
+    let mut text =
+        format!("{:<21}  {:<11}  {:<9}  {}\n", "CONTROL", "STATE", "PROVEN", "WHAT MUST FAIL, AND WHAT CAME OF IT");
+    for control in controls {
+        let start = format!("{:<21}  {:<11}  {:<9}  ", control.id.as_str(), state(control.state), proof(control.proof));
+        let tried = wrapped(&clean(&tried(&control.forbidden)), TRIED, TRIED);
+        text.push_str((start + tried.get(TRIED..).unwrap_or("\n")).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn tried(side: &Side) -> String {
+    match (side.holds, side.act.as_str()) {
+        (Some(_), act) => format!("{act}: {}", side.got),
+        (None, _) => format!("not tried: {}", side.got),
+    }
+}
+
+/// What is not enforced, together where reason and remedy are the same.
+fn missing(controls: &[ControlCheck]) -> String {
+    let mut groups: Vec<(Vec<String>, &ControlCheck)> = Vec::new();
+    for control in controls.iter().filter(|control| control.state != CheckState::Enforced) {
+        let name = format!("{}{}", control.id, if control.required { "" } else { " (not required)" });
+        let same = |(_, known): &&mut (Vec<String>, &ControlCheck)| {
+            (&known.reason, &known.remedy, known.state) == (&control.reason, &control.remedy, control.state)
+        };
+        match groups.iter_mut().find(same) {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], control)),
+        }
+    }
+    let mut text = String::new();
+    for (names, control) in groups {
+        let word = state(control.state);
+        text.push_str(&format!("\n{}", wrapped(&format!("{}: {word}", names.join(", ")), 0, 2)));
+        if let Some(reason) = &control.reason {
+            text.push_str(&wrapped(&format!("why: {}", clean(reason)), 2, 7));
+        }
+        if let Some(remedy) = &control.remedy {
+            text.push_str(&wrapped(&format!("do:  {}", clean(remedy)), 2, 7));
+        }
+    }
+    text
+}
+
+fn setting(warning: &HostWarning) -> String {
+    let head = format!("{} is {}: {}", warning.setting, clean(&warning.value), warning.removes);
+    let mut text = wrapped(&head, 2, 4);
+    text.push_str(&wrapped(&format!("in a cell: {}", warning.instead), 4, 6));
+    text.push_str(&wrapped(&format!("do: {}", warning.remedy), 4, 6));
+    text
+}
+
+fn verdict(report: &DoctorReport) -> String {
+    if report.ready {
+        return wrapped("ready: `serve` starts with these options, and calls run", 0, 2);
+    }
+    let mut text = String::new();
+    if let (false, Some(reason)) = (report.serve.starts, &report.serve.reason) {
+        text.push_str(&wrapped(&format!("not ready: `serve` does not start: {}", clean(reason)), 0, 2));
+        if let Some(remedy) = &report.serve.remedy {
+            text.push_str(&wrapped(&format!("do: {}", clean(remedy)), 2, 4));
+        }
+    }
+    let doubtful: Vec<&str> = report.doubtful().map(|control| control.id.as_str()).collect();
+    let missing: Vec<&str> = report.missing().map(|control| control.id.as_str()).collect();
+    // If no cell could be tried, accepting what is unknown would be no help.
+    let is_known = report.missing().all(|control| control.state == CheckState::Unavailable) && doubtful.is_empty();
+    if !doubtful.is_empty() {
+        let words = format!("not ready: it cannot be shown that these hold in a cell: {}", doubtful.join(", "));
+        text.push_str(&wrapped(&words, 0, 2));
+    } else if report.serve.starts && !missing.is_empty() {
+        let words = "not ready: `serve` starts, and calls do not run, as required controls are missing (see above)";
+        text.push_str(&wrapped(words, 0, 2));
+    }
+    if is_known && !missing.is_empty() {
+        let accepted = report.accept_unavailable.iter().map(|id| id.as_str());
+        let all: Vec<&str> = missing.iter().copied().chain(accepted).collect();
+        let words = format!("or do without, which every receipt then says: --accept-unavailable={}", all.join(","));
+        text.push_str(&wrapped(&words, 2, 4));
+    }
+    text
+}
+
+/// The text in lines, the first behind `first` spaces, the others behind `then`.
+fn wrapped(text: &str, first: usize, then: usize) -> String {
+    let mut lines = String::new();
+    let mut line = " ".repeat(first);
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line = " ".repeat(then);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push_str(&line);
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolcell_types::ControlId;
+    use toolcell_types::doctor::ServeCheck;
+
+    use super::*;
+
+    fn check(id: ControlId, state: CheckState) -> ControlCheck {
+        let is_fine = state == CheckState::Enforced;
+        let (allowed, forbidden) = if is_fine {
+            (
+                Side::tried("getpid", "7", true),
+                Side::tried("unshare(0), a netlink socket, io_uring_setup", "EPERM, EPERM, ENOSYS", true),
+            )
+        } else {
+            (Side::not_tried("", "the control is missing"), Side::not_tried("", "the control is missing"))
+        };
+        ControlCheck {
+            id,
+            state,
+            required: id.is_required_by_default(),
+            proof: if is_fine { Proof::TwoSided } else { Proof::ReadBack },
+            verification: None,
+            requested: json!({}),
+            observed: json!({}),
+            allowed,
+            forbidden,
+            reason: (!is_fine).then(|| "it needs a cgroup, and without root this instance has none".to_owned()),
+            remedy: (!is_fine).then(|| "start toolcell as root".to_owned()),
+        }
+    }
+
+    fn report(controls: Vec<ControlCheck>) -> DoctorReport {
+        DoctorReport {
+            version: "0.1.0".to_owned(),
+            architecture: "x86_64".to_owned(),
+            kernel: "6.1.0".to_owned(),
+            is_root: false,
+            container: None,
+            ready: false,
+            serve: ServeCheck { starts: true, ..ServeCheck::default() },
+            accept_unavailable: vec![ControlId::UsernsNested],
+            controls,
+            warnings: vec![HostWarning {
+                setting: "kernel.core_pattern".to_owned(),
+                value: "|/usr/lib/systemd/systemd-coredump %P".to_owned(),
+                removes: "a crash starts this program on the host, as root".to_owned(),
+                instead: "the core limit of 1 byte keeps the kernel from starting it for a cell (core(5))".to_owned(),
+                remedy: "sysctl -w kernel.core_pattern=core".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_report_is_a_table_the_missing_the_settings_and_a_verdict() {
+        let text = doctor(&report(vec![
+            check(ControlId::Seccomp, CheckState::Enforced),
+            check(ControlId::CgroupMemory, CheckState::Unavailable),
+            check(ControlId::CgroupPids, CheckState::Unavailable),
+            check(ControlId::LandlockNet, CheckState::Unknown),
+        ]));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_machine_that_is_fine_is_told_so_in_one_line() {
+        let mut fine = report(vec![check(ControlId::Seccomp, CheckState::Enforced)]);
+        (fine.ready, fine.warnings) = (true, Vec::new());
+        let text = doctor(&fine);
+        assert!(text.ends_with("\n\nready: `serve` starts with these options, and calls run\n"), "{text}");
+    }
+
+    #[test]
+    fn a_serve_that_does_not_start_says_why_and_nothing_from_elsewhere_reaches_the_terminal() {
+        let mut broken = report(Vec::new());
+        broken.serve = ServeCheck {
+            starts: false,
+            reason: Some("/run/t.sock is in use by \u{1b}[31manother".to_owned()),
+            remedy: Some("end it with `kill 7`".to_owned()),
+        };
+        let text = verdict(&broken);
+        assert_eq!(
+            text,
+            "not ready: `serve` does not start: /run/t.sock is in use by \\u{1b}[31manother\n  do: end it with `kill 7`\n"
+        );
+    }
+}
