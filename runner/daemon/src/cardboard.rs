@@ -70,7 +70,8 @@ impl Sign for PaperSigner {
         Ok(self.0.lock().unwrap().clone())
     }
 
-    fn sign(&mut self, payloads: &[Vec<u8>]) -> Result<Vec<[u8; 64]>, SignError> {
+    fn sign(&mut self, payloads: &[Vec<u8>], meanwhile: &mut dyn FnMut()) -> Result<Vec<[u8; 64]>, SignError> {
+        meanwhile();
         let mut status = self.0.lock().unwrap();
         status.next_index += u64::try_from(payloads.len()).unwrap();
         status.last_leaf = dsse::leaf(payloads.last().unwrap()).0;

@@ -136,8 +136,12 @@ pub(crate) async fn append(daemon: &Daemon, outcome: &Outcome, kept: KeptBytes) 
             state: outcome.state(),
         },
         payload: Box::new(move |position| draft.finish(position).map_err(Into::into)),
-        answer: Some(Box::new(move |committed| {
-            answer((&committed.payload, &committed.signature, &committed.keyid), &kept).map_err(Into::into)
+        answer: Some(Box::new(move |payload| {
+            let unsealed = assemble::unsealed(payload, &kept.stdout, &kept.stderr)?;
+            Ok(Box::new(move |committed| {
+                let envelope = dsse::envelope(&committed.payload, &committed.signature, &committed.keyid);
+                Ok(assemble::encode(&unsealed.seal(envelope))?)
+            }))
         })),
         done,
     });

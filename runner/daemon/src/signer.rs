@@ -33,7 +33,7 @@ impl SignerClient {
         Ok(Self { stream })
     }
 
-    fn ask(&mut self, request: &ToSigner) -> Result<FromSigner, SignError> {
+    fn ask(&mut self, request: &ToSigner, meanwhile: &mut dyn FnMut()) -> Result<FromSigner, SignError> {
         let encoded = postcard::to_stdvec(request).map_err(|error| protocol(format!("no message: {error}")))?;
         let length = u32::try_from(encoded.len()).map_err(|error| protocol(error.to_string()))?;
         if encoded.len() > MESSAGE_MAX_BYTES {
@@ -42,6 +42,7 @@ impl SignerClient {
         let unreachable = |source| SignError::Unreachable { source };
         self.stream.write_all(&length.to_le_bytes()).map_err(unreachable)?;
         self.stream.write_all(&encoded).map_err(unreachable)?;
+        meanwhile();
         let mut length = [0_u8; 4];
         self.stream.read_exact(&mut length).map_err(unreachable)?;
         let length = usize::try_from(u32::from_le_bytes(length)).map_err(|error| protocol(error.to_string()))?;
@@ -56,14 +57,14 @@ impl SignerClient {
 
 impl Sign for SignerClient {
     fn status(&mut self) -> Result<SignerStatus, SignError> {
-        match self.ask(&ToSigner::Status)? {
+        match self.ask(&ToSigner::Status, &mut || {})? {
             FromSigner::Status(status) => Ok(status),
             FromSigner::Signed { .. } | FromSigner::Refused { .. } => Err(protocol("expected a status".to_owned())),
         }
     }
 
-    fn sign(&mut self, payloads: &[Vec<u8>]) -> Result<Vec<[u8; 64]>, SignError> {
-        let signatures = match self.ask(&ToSigner::Sign { payloads: payloads.to_vec() })? {
+    fn sign(&mut self, payloads: &[Vec<u8>], meanwhile: &mut dyn FnMut()) -> Result<Vec<[u8; 64]>, SignError> {
+        let signatures = match self.ask(&ToSigner::Sign { payloads: payloads.to_vec() }, meanwhile)? {
             FromSigner::Signed { signatures } => signatures,
             FromSigner::Refused { at, detail } => return Err(SignError::Refused { at, detail }),
             FromSigner::Status(_) => return Err(protocol("expected signatures".to_owned())),
@@ -114,8 +115,9 @@ mod tests {
     fn payloads_go_out_and_signatures_come_back_in_order() {
         let signatures = vec![vec![1; 64], vec![2; 64]];
         let (mut client, thread) = signer(vec![framed(&FromSigner::Signed { signatures })]);
-        let signed = client.sign(&[b"a".to_vec(), b"b".to_vec()]).unwrap();
-        assert_eq!(signed, [[1; 64], [2; 64]]);
+        let mut meanwhile = 0;
+        let signed = client.sign(&[b"a".to_vec(), b"b".to_vec()], &mut || meanwhile += 1).unwrap();
+        assert_eq!((signed, meanwhile), (vec![[1; 64], [2; 64]], 1));
         let heard = thread.join().unwrap();
         let ToSigner::Sign { payloads } = postcard::from_bytes(&heard[0]).unwrap() else { panic!() };
         assert_eq!(payloads, [b"a".to_vec(), b"b".to_vec()]);
@@ -125,7 +127,9 @@ mod tests {
     fn a_refusal_keeps_its_words() {
         let refusal = FromSigner::Refused { at: 1, detail: "a fork".to_owned() };
         let (mut client, _thread) = signer(vec![framed(&refusal)]);
-        assert!(matches!(client.sign(&[vec![0]]), Err(SignError::Refused { at: 1, detail }) if detail == "a fork"));
+        assert!(
+            matches!(client.sign(&[vec![0]], &mut || {}), Err(SignError::Refused { at: 1, detail }) if detail == "a fork")
+        );
     }
 
     #[test]
@@ -135,7 +139,7 @@ mod tests {
         let answers = vec![framed(&short), framed(&few), vec![1, 0, 0, 0, 99], u32::MAX.to_le_bytes().to_vec()];
         let (mut client, _thread) = signer(answers);
         for _ in 0..4 {
-            assert!(matches!(client.sign(&[vec![0]]), Err(SignError::Protocol { .. })));
+            assert!(matches!(client.sign(&[vec![0]], &mut || {}), Err(SignError::Protocol { .. })));
         }
     }
 

@@ -29,7 +29,7 @@ pub use location::FREE_BYTES_MIN;
 pub use open::{Ledger, Opening, QUEUE_MAX};
 pub use reader::Reader;
 pub use record::{
-    AnswerFn, Append, Attempt, AttemptKey, Committed, DoneFn, Entry, Header, PayloadFn, Payloads, Record,
+    AnswerFn, Append, Attempt, AttemptKey, Committed, DoneFn, Entry, Header, PayloadFn, Payloads, Record, SealFn,
 };
 pub use sign::{Sign, SignError};
 

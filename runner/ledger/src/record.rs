@@ -6,8 +6,11 @@ use crate::{BoxError, LedgerError};
 
 /// Makes the payload once its place in the log is known. Runs on the writer's thread: no I/O, no waiting.
 pub type PayloadFn = Box<dyn FnOnce(&LogPosition) -> Result<Vec<u8>, BoxError> + Send>;
-/// Makes the answer of a call from its signed outcome. Runs on the writer's thread: no waiting.
-pub type AnswerFn = Box<dyn FnOnce(&Committed) -> Result<Vec<u8>, BoxError> + Send>;
+/// Prepares the answer of a call from the payload of its outcome, while that is being signed. Runs on the writer's thread:
+/// no waiting.
+pub type AnswerFn = Box<dyn FnOnce(&[u8]) -> Result<SealFn, BoxError> + Send>;
+/// Makes a prepared answer whole with the signed outcome. Runs on the writer's thread: no waiting.
+pub type SealFn = Box<dyn FnOnce(&Committed) -> Result<Vec<u8>, BoxError> + Send>;
 /// Hears how an append went. Runs on the writer's thread: wake somebody, nothing else.
 pub type DoneFn = Box<dyn FnOnce(Result<Committed, LedgerError>) + Send>;
 

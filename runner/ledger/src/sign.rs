@@ -36,8 +36,9 @@ pub trait Sign: Send {
     fn status(&mut self) -> Result<SignerStatus, SignError>;
 
     /// Signs payloads, one signature each in their order; the signer has durably remembered the group when it answers.
+    /// `meanwhile` runs once, between question and answer.
     ///
     /// # Errors
     /// [`SignError`]; the ledger then stops, since the signer may remember what the ledger does not hold.
-    fn sign(&mut self, payloads: &[Vec<u8>]) -> Result<Vec<[u8; 64]>, SignError>;
+    fn sign(&mut self, payloads: &[Vec<u8>], meanwhile: &mut dyn FnMut()) -> Result<Vec<[u8; 64]>, SignError>;
 }

@@ -10,9 +10,9 @@ use toolcell_types::signing::GROUP_MAX;
 use toolcell_types::{CallState, LogPosition, PAYLOAD_MAX_BYTES, Sha256};
 
 use crate::chain::{self, Head};
-use crate::record::{AnswerFn, DoneFn};
+use crate::record::{AnswerFn, DoneFn, SealFn};
 use crate::store::{self, failed};
-use crate::{Append, Attempt, Committed, Header, LedgerError, Payloads, Record, Sign, SignError, location};
+use crate::{Append, Attempt, BoxError, Committed, Header, LedgerError, Payloads, Record, Sign, SignError, location};
 
 /// What the thread owns.
 pub(crate) struct Writer {
@@ -178,16 +178,21 @@ impl Writer {
 
     fn sign(&mut self, group: &mut [Placed]) -> Result<(), LedgerError> {
         let payloads: Vec<Vec<u8>> = group.iter().map(|placed| placed.entry.payload.clone()).collect();
-        let signatures = self.signer.sign(&payloads).map_err(|source| LedgerError::Signer { source })?;
+        let mut sealing: Vec<Option<Result<SealFn, BoxError>>> = Vec::with_capacity(group.len());
+        let mut prepare = || {
+            sealing.extend(group.iter_mut().map(|placed| Some(placed.answer.take()?(&placed.entry.payload))));
+        };
+        let signed = self.signer.sign(&payloads, &mut prepare);
+        let signatures = signed.map_err(|source| LedgerError::Signer { source })?;
         if signatures.len() != group.len() {
             let detail = format!("{} signatures for {} payloads", signatures.len(), group.len());
             return Err(LedgerError::Signer { source: SignError::Protocol { detail } });
         }
-        for (placed, signature) in group.iter_mut().zip(signatures) {
+        for ((placed, signature), sealing) in group.iter_mut().zip(signatures).zip(sealing) {
             placed.entry.signature = signature;
-            if let Some(answer) = placed.answer.take() {
+            if let Some(prepared) = sealing {
                 // The outcome is signed and has to be committed: an answer that fails is made again at the next start.
-                match answer(&placed.entry) {
+                match prepared.and_then(|seal| seal(&placed.entry)) {
                     Ok(body) => placed.entry.answer = Some(body),
                     Err(error) => {
                         tracing::error!(index = placed.entry.index, error = &*error, "no answer could be made");

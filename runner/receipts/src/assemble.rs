@@ -50,6 +50,18 @@ pub enum AssembleError {
     },
 }
 
+/// An answer that lacks only its receipt.
+#[derive(Debug)]
+pub struct Unsealed(Answer);
+
+impl Unsealed {
+    /// The answer. The envelope must be the one around the payload that this was made of.
+    #[must_use]
+    pub fn seal(self, receipt: Envelope) -> Answer {
+        Answer { receipt, ..self.0 }
+    }
+}
+
 /// The answer to a call whose outcome is signed.
 ///
 /// # Errors
@@ -63,13 +75,21 @@ pub fn answer(
     if envelope.payload != STANDARD.encode(payload) {
         return Err(AssembleError::OtherEnvelope);
     }
+    Ok(unsealed(payload, kept_stdout, kept_stderr)?.seal(envelope))
+}
+
+/// The same while the outcome is still being signed.
+///
+/// # Errors
+/// [`AssembleError`] if payload and kept bytes do not belong together.
+pub fn unsealed(payload: &[u8], kept_stdout: &[u8], kept_stderr: &[u8]) -> Result<Unsealed, AssembleError> {
     let recorded = statement::read(payload).map_err(|source| AssembleError::Payload { source })?;
     let Recorded::Outcome { outcome, .. } = recorded else {
         return Err(AssembleError::OtherKind { expected: "an outcome" });
     };
     let (state, retryable) = (outcome.state(), outcome.is_retryable());
     let definition = outcome.definition;
-    Ok(Answer {
+    Ok(Unsealed(Answer {
         call_id: definition.call_id,
         attempt: definition.attempt,
         tool: definition.tool,
@@ -90,8 +110,8 @@ pub fn answer(
         controls: outcome.controls,
         policy: definition.policy,
         image: definition.image,
-        receipt: envelope,
-    })
+        receipt: Envelope { payload: String::new(), payload_type: String::new(), signatures: Vec::new() },
+    }))
 }
 
 /// The answer to a call whose outcome is signed, with the output that a stored answer holds. Nothing else of that is

@@ -21,7 +21,7 @@ use toolcell_types::{
 
 pub use draft::{DEFINITION_MAX_BYTES, Draft};
 pub use error::StatementError;
-pub use read::{Recorded, read};
+pub use read::{Recorded, look_over, read};
 
 use crate::UnixMicros;
 

@@ -33,7 +33,7 @@ pub(crate) fn check_length(payload: &[u8]) -> Result<(), Refusal> {
 /// Takes only what stands exactly at `position` and is a genesis, intent or outcome of a production log.
 pub(crate) fn check(payload: &[u8], position: &LogPosition, keyid: Sha256) -> Result<(), Refusal> {
     // Reading checks _type, predicateType, executor.id, controls.mode and that an intent precedes its outcome.
-    let recorded = statement::read(payload).map_err(|source| Refusal::Statement { source })?;
+    let recorded = statement::look_over(payload).map_err(|source| Refusal::Statement { source })?;
     let log = recorded.log();
     let show = |digest: Option<Sha256>| digest.map_or_else(|| "none".to_owned(), |digest| digest.hex());
     let members = [

@@ -92,7 +92,8 @@ impl Sign for Signer {
         Ok(self.memory().status.clone())
     }
 
-    fn sign(&mut self, payloads: &[Vec<u8>]) -> Result<Vec<[u8; 64]>, SignError> {
+    fn sign(&mut self, payloads: &[Vec<u8>], meanwhile: &mut dyn FnMut()) -> Result<Vec<[u8; 64]>, SignError> {
+        meanwhile();
         self.pass();
         let mut memory = self.memory();
         if memory.refuses {
@@ -259,8 +260,11 @@ pub(super) type Waiting = Receiver<Result<Committed, LedgerError>>;
 /// Appends and gives a handle to wait on.
 pub(super) fn send(ledger: &Ledger, record: Record, payload: crate::PayloadFn, answers: bool) -> Waiting {
     let (heard, waiting) = channel();
-    let answer: Option<crate::AnswerFn> =
-        if answers { Some(Box::new(|outcome: &Committed| Ok(answer_of(outcome)))) } else { None };
+    let answer: Option<crate::AnswerFn> = if answers {
+        Some(Box::new(|_payload| Ok(Box::new(|outcome: &Committed| Ok(answer_of(outcome))))))
+    } else {
+        None
+    };
     ledger.append(Append {
         header: header(),
         record,

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use toolcell_types::json;
 use toolcell_types::{
     EXECUTOR_ID, ImageRef, LogPosition, PREDICATE_GENESIS, PREDICATE_INTENT, PREDICATE_OUTCOME, Sha256,
@@ -9,8 +10,8 @@ use toolcell_types::{
 
 use super::draft::{IMAGE_URI, consistent};
 use super::wire::{
-    Authorization, Byproduct, Controls, Dependency, EXECUTION_TYPE, ExecutionDefinition, ExecutorRef, GenesisPredicate,
-    IntentPredicate, MODE, Metadata, OutcomePredicate, STATEMENT_TYPE, Statement,
+    Authorization, Byproduct, Dependency, EXECUTION_TYPE, ExecutionDefinition, ExecutorRef, GenesisPredicate,
+    IntentPredicate, MODE, Metadata, OutcomePredicate, ReadControls, STATEMENT_TYPE, Statement,
 };
 use super::{Definition, Executor, Genesis, Intent, Outcome, StatementError, Stream};
 use crate::UnixMicros;
@@ -77,11 +78,43 @@ impl Recorded {
 /// [`StatementError`] names the member that is missing, unknown as a type, from another kind of executor, or in
 /// contradiction to another.
 pub fn read(payload: &[u8]) -> Result<Recorded, StatementError> {
+    read_with(payload, Items::Made)
+}
+
+/// The same for who needs to know that it is right and where it stands: an outcome's controls are counted and not made
+/// values, each is null.
+///
+/// # Errors
+/// As [`read`].
+pub fn look_over(payload: &[u8]) -> Result<Recorded, StatementError> {
+    read_with(payload, Items::Counted)
+}
+
+/// What becomes of an outcome's controls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Items {
+    Made,
+    Counted,
+}
+
+impl Items {
+    fn of(self, raw: Vec<Box<RawValue>>) -> Result<Vec<Value>, StatementError> {
+        match self {
+            Self::Counted => Ok(vec![Value::Null; raw.len()]),
+            Self::Made => {
+                let made = raw.iter().map(|item| serde_json::from_str(item.get()));
+                made.collect::<Result<_, _>>().map_err(|source| StatementError::Form { source })
+            }
+        }
+    }
+}
+
+fn read_with(payload: &[u8], items: Items) -> Result<Recorded, StatementError> {
     let text = Text::look_at(payload)?;
     match text.predicate_type()?.as_str() {
         PREDICATE_GENESIS => genesis(text.form()?),
         PREDICATE_INTENT => intent(text.form()?),
-        PREDICATE_OUTCOME => outcome(text.form()?),
+        PREDICATE_OUTCOME => outcome(text.form()?, items),
         other => Err(member("predicateType", "one of this runner's three", other)),
     }
 }
@@ -134,7 +167,7 @@ fn genesis(statement: Statement<GenesisPredicate>) -> Result<Recorded, Statement
     let [subject] = statement.subject;
     let predicate = statement.predicate;
     must("predicate.event", "genesis", &predicate.event)?;
-    common(&predicate.controls, &predicate.run_details.executor, predicate.enrolled)?;
+    common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
     let log = predicate.log.position();
     let keyid: Sha256 = subject.digest.into();
     must("predicate.log.origin", &LogPosition::origin_of(&keyid), &log.origin)?;
@@ -146,10 +179,10 @@ fn genesis(statement: Statement<GenesisPredicate>) -> Result<Recorded, Statement
     Ok(Recorded::Genesis { genesis, log })
 }
 
-fn intent(statement: Statement<IntentPredicate>) -> Result<Recorded, StatementError> {
+fn intent(statement: Statement<IntentPredicate<ReadControls>>) -> Result<Recorded, StatementError> {
     let [subject] = statement.subject;
     let predicate = statement.predicate;
-    common(&predicate.controls, &predicate.run_details.executor, predicate.enrolled)?;
+    common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
     let log = predicate.log.position();
     if log.index == 0 || log.genesis.is_none() {
         return Err(StatementError::Misplaced { index: log.index, kind: "an intent" });
@@ -163,10 +196,10 @@ fn intent(statement: Statement<IntentPredicate>) -> Result<Recorded, StatementEr
     Ok(Recorded::Intent { intent: Box::new(Intent { definition, planned: Vec::new() }), log })
 }
 
-fn outcome(statement: Statement<OutcomePredicate>) -> Result<Recorded, StatementError> {
+fn outcome(statement: Statement<OutcomePredicate<ReadControls>>, items: Items) -> Result<Recorded, StatementError> {
     let [subject] = statement.subject;
     let predicate = statement.predicate;
-    common(&predicate.controls, &predicate.run_details.executor, predicate.enrolled)?;
+    common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
     let log = predicate.log.position();
     let intent_index = predicate.log.intent_index.filter(|intent| 0 < *intent && *intent < log.index);
     let (Some(intent_index), Some(_genesis)) = (intent_index, log.genesis) else {
@@ -187,7 +220,7 @@ fn outcome(statement: Statement<OutcomePredicate>) -> Result<Recorded, Statement
         intent_index,
         started_on: details.metadata.started_on,
         finished_on: time("predicate.runDetails.metadata.finishedOn", details.metadata.finished_on)?,
-        controls: predicate.controls.items.ok_or_else(|| missing("predicate.controls.items"))?,
+        controls: items.of(predicate.controls.items.ok_or_else(|| missing("predicate.controls.items"))?)?,
         status: ending.status,
         is_error: ending.is_error,
         effect: ending.effect.value,
@@ -209,9 +242,9 @@ fn outcome(statement: Statement<OutcomePredicate>) -> Result<Recorded, Statement
 }
 
 /// What every entry of a production log has to say of itself.
-fn common(controls: &Controls, executor: &ExecutorRef, enrolled: bool) -> Result<(), StatementError> {
+fn common(mode: &str, executor: &ExecutorRef, enrolled: bool) -> Result<(), StatementError> {
     must("predicate.runDetails.executor.id", EXECUTOR_ID, &executor.id)?;
-    must("predicate.controls.mode", MODE, &controls.mode)?;
+    must("predicate.controls.mode", MODE, mode)?;
     must("predicate.enrolled", "false", &enrolled.to_string())
 }
 

@@ -218,3 +218,21 @@ fn build_digests_are_recognised_by_their_form() {
         assert_eq!(BuildDigest::parse(bad), None, "{bad}");
     }
 }
+
+#[test]
+fn looking_over_finds_the_same_as_reading_and_only_counts_the_controls() {
+    let read_whole = |payload: &[u8]| (read(payload), look_over(payload));
+    let [_, _, payload] = samples::payloads();
+    let (Ok(Recorded::Outcome { outcome, log }), Ok(Recorded::Outcome { outcome: seen, log: place })) =
+        read_whole(&payload)
+    else {
+        panic!()
+    };
+    assert_eq!(seen.controls, vec![serde_json::Value::Null; outcome.controls.len()]);
+    assert!(!outcome.controls.is_empty() && outcome.controls.iter().all(serde_json::Value::is_object));
+    assert_eq!((Outcome { controls: outcome.controls.clone(), ..*seen }, place), (*outcome, log));
+    for broken in [&payload[1..], &payload[..payload.len() - 1], b"{}"] {
+        let (whole, seen) = read_whole(broken);
+        assert_eq!(whole.unwrap_err().to_string(), seen.unwrap_err().to_string());
+    }
+}

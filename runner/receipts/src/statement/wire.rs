@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolcell_types::{
     CallId, CallState, ControlId, Effect, LimitHit, Limits, LogPosition, MountSpec, Sha256, Status, ToolError, Usage,
@@ -83,9 +84,9 @@ pub(super) struct GenesisPredicate {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct IntentPredicate {
+pub(super) struct IntentPredicate<C = Controls> {
     pub(super) execution_definition: ExecutionDefinition,
-    pub(super) controls: Controls,
+    pub(super) controls: C,
     pub(super) authorization: Authorization,
     pub(super) run_details: RunDetails,
     pub(super) enrolled: bool,
@@ -94,9 +95,9 @@ pub(super) struct IntentPredicate {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OutcomePredicate {
+pub(super) struct OutcomePredicate<C = Controls> {
     pub(super) execution_definition: ExecutionDefinition,
-    pub(super) controls: Controls,
+    pub(super) controls: C,
     pub(super) authorization: Authorization,
     pub(super) outcome: Ending,
     pub(super) run_details: RunDetails,
@@ -161,6 +162,27 @@ pub(super) struct Controls {
     /// Of an outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) items: Option<Vec<Value>>,
+}
+
+/// [`Controls`] as they are read: of what is planned only the form matters, and items are made values only where they are
+/// shown.
+#[derive(Debug, Deserialize)]
+pub(super) struct ReadControls {
+    pub(super) mode: String,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read for its form alone")]
+    pub(super) planned: Option<Vec<ReadPlanned>>,
+    #[serde(default)]
+    pub(super) items: Option<Vec<Box<RawValue>>>,
+}
+
+/// [`Planned`], for its form alone.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "read for its form alone")]
+pub(super) struct ReadPlanned {
+    pub(super) id: ControlId,
+    pub(super) required: bool,
+    pub(super) requested: serde::de::IgnoredAny,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
