@@ -54,26 +54,48 @@ pub(crate) struct Passed {
     pub(crate) program: Option<OwnedFd>,
 }
 
+/// What of a cell needs nothing of the caller's: made while the caller's mounts are opened.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// What was found at the image's paths, in their order.
+    found: Vec<Found>,
+    dev: OwnedFd,
+    pub(crate) group: Cgroup,
+}
+
 impl Workshop {
     /// What openers of callers' mounts have to know.
     pub(crate) fn opening_rules(&self) -> Rules<'_> {
         Rules { denied: &self.denied, deputy: self.deputy, ids: self.ids }
     }
 
+    /// Checks the plan, opens the image and makes the groups. On an error nothing is left.
+    pub(crate) fn begin(&self, cell: CellId, slot: u32, plan: &Prepare<'_>) -> Result<Begun, LaunchFault> {
+        validate(plan)?;
+        let paths = HostPaths::new(self.deputy, self.ids.of(slot));
+        let found = open_image(&plan.image, &paths).map_err(|(host, error)| stage_fault("image", host, &error))?;
+        let dev = self.dev.clone_tree().map_err(|error| io_fault("mounts", "clone /dev", &error))?;
+        let group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
+        Ok(Begun { found, dev, group })
+    }
+
     /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
     pub(crate) fn build(
         &self,
-        cell: CellId,
-        slot: u32,
+        (cell, slot): (CellId, u32),
         plan: &Prepare<'_>,
+        Begun { found, dev, mut group }: Begun,
         (mut passed, trees): (Passed, Vec<Tree>),
     ) -> Result<Built, LaunchFault> {
-        validate(plan)?;
         let ids = self.ids.of(slot);
-        let mut root = self.open_root(plan, trees, &HostPaths::new(self.deputy, ids))?;
+        let mut image = entries(&plan.image, found);
         let program = passed.program.take();
-        root.image.extend(program.map(|tree| RootEntry::Tree { inside: PROGRAM, tree, is_dir: false }));
-        let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
+        image.extend(program.map(|tree| RootEntry::Tree { inside: PROGRAM, tree, is_dir: false }));
+        let mounts = plan.mounts.iter().zip(trees);
+        let mounts = mounts
+            .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
+            .collect();
+        let root = RootPlan { image, dev, mounts };
         match self.clone_cell(plan, passed, root, &group, ids) {
             Ok((init, control, stdout, stderr)) => {
                 let has_mounts = !plan.mounts.is_empty();
@@ -86,21 +108,6 @@ impl Workshop {
                 Err(fault)
             }
         }
-    }
-
-    fn open_root<'p>(
-        &self,
-        plan: &Prepare<'p>,
-        trees: Vec<Tree>,
-        paths: &HostPaths,
-    ) -> Result<RootPlan<'p>, LaunchFault> {
-        let image = open_image(&plan.image, paths).map_err(|(host, error)| stage_fault("image", host, &error))?;
-        let mounts = plan.mounts.iter().zip(trees);
-        let mounts = mounts
-            .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
-            .collect();
-        let dev = self.dev.clone_tree().map_err(|error| io_fault("mounts", "clone /dev", &error))?;
-        Ok(RootPlan { image, dev, mounts })
     }
 
     fn clone_cell(
@@ -272,8 +279,8 @@ fn inside_of<'p>(entry: &ImageEntry<'p>) -> &'p str {
     }
 }
 
-/// The image's entries in their order, what it shows of the host opened.
-fn open_image<'p>(entries: &[ImageEntry<'p>], paths: &HostPaths) -> Result<Vec<RootEntry<'p>>, ImageError<'p>> {
+/// Opens what the image shows of the host, in the order of its entries.
+fn open_image<'p>(entries: &[ImageEntry<'p>], paths: &HostPaths) -> Result<Vec<Found>, ImageError<'p>> {
     let wanted: Vec<ImagePath<'p>> = entries
         .iter()
         .filter_map(|entry| match entry {
@@ -282,7 +289,12 @@ fn open_image<'p>(entries: &[ImageEntry<'p>], paths: &HostPaths) -> Result<Vec<R
             ImageEntry::Dir { .. } | ImageEntry::Link { .. } | ImageEntry::File { .. } => None,
         })
         .collect();
-    let mut found = paths.open_for_image(&wanted)?.into_iter();
+    paths.open_for_image(&wanted)
+}
+
+/// The image's entries in their order, with what was found for those that show something of the host.
+fn entries<'p>(entries: &[ImageEntry<'p>], found: Vec<Found>) -> Vec<RootEntry<'p>> {
+    let mut found = found.into_iter();
     let mut image = Vec::with_capacity(entries.len());
     for entry in entries {
         let inside = inside_of(entry);
@@ -297,7 +309,7 @@ fn open_image<'p>(entries: &[ImageEntry<'p>], paths: &HostPaths) -> Result<Vec<R
             },
         });
     }
-    Ok(image)
+    image
 }
 
 fn group_fault(error: &CgroupError) -> LaunchFault {

@@ -69,10 +69,12 @@ pub fn run(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Result<Report
     let client = instance.client();
     let key = runtime.block_on(calls::key(&client))?;
     let rules = Rules { key, accepted: settings.accept_unavailable.clone() };
+    let mut caller = runtime.block_on(Caller::connect(&client, &program, &rules))?;
+    // With its first call over, all parts are what they stay.
+    let (_took, _stages) = runtime.block_on(caller.call())?.check(caller.rules())?;
     let idle = memory::look(instance.pid())?;
 
     progress(&format!("{} rounds, one after the other", settings.rounds));
-    let mut caller = runtime.block_on(Caller::connect(&client, &program, &rules))?;
     let (calls, samples) = turns(&runtime, &mut caller, &others, settings.rounds)?;
 
     let mut flights = Vec::new();

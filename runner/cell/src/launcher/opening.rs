@@ -15,7 +15,7 @@ use super::source::{OPENING_PARTS, Part, Source};
 use super::{Launcher, LauncherError, bad_plan};
 use crate::clock::monotonic_us;
 use crate::opener::{self, Opener};
-use crate::workshop::Passed;
+use crate::workshop::{Begun, Passed};
 
 /// Most children that could not be killed, of one user and of all: each holds a process; beyond that, mounts are refused.
 const STUCK_OF_ONE_MAX: usize = 8;
@@ -27,13 +27,15 @@ pub(super) struct Opening {
     cell: CellId,
     plan: OwnedFd,
     passed: Passed,
+    /// What of the cell is there already.
+    begun: Begun,
     opener: Opener,
 }
 
 impl Opening {
-    /// Who opens them.
-    pub(super) fn into_opener(self) -> Opener {
-        self.opener
+    /// Who opens them, and what there is of the cell.
+    pub(super) fn into_parts(self) -> (Opener, Begun) {
+        (self.opener, self.begun)
     }
 }
 
@@ -79,23 +81,31 @@ impl Launcher {
             Ok(started) => started,
             Err(fault) => return self.refuse(cell, fault),
         };
+        // Meanwhile, what needs nothing of the caller's.
+        let begun = match self.shop.begin(cell, slot, prepare) {
+            Ok(begun) => begun,
+            Err(fault) => {
+                self.bury(opener);
+                return self.refuse(cell, fault);
+            }
+        };
         for (fd, part) in opener.sources().into_iter().zip(OPENING_PARTS) {
             self.watch(fd, Source::Cell(slot, part))?;
         }
         let _was_free = self.free.remove(&slot);
         let _none = self.slots.insert(cell, slot);
-        let _none = self.openings.insert(slot, Opening { cell, plan, passed, opener });
+        let _none = self.openings.insert(slot, Opening { cell, plan, passed, begun, opener });
         Ok(())
     }
 
     /// The child has answered, or will not.
     pub(super) fn on_opening(&mut self, slot: u32, part: Part) -> Result<(), LauncherError> {
         let Some(opening) = self.openings.remove(&slot) else { return Ok(()) };
-        let Opening { cell, plan, passed, mut opener } = opening;
+        let Opening { cell, plan, passed, begun, mut opener } = opening;
         let trees = match opener.take() {
             Some(answer) => answer,
             None if part == Part::Opened => {
-                let _none = self.openings.insert(slot, Opening { cell, plan, passed, opener });
+                let _none = self.openings.insert(slot, Opening { cell, plan, passed, begun, opener });
                 return Ok(());
             }
             None => Err(opener.too_late()),
@@ -109,7 +119,7 @@ impl Launcher {
         self.reap_openers();
         let trees = match trees {
             Ok(trees) => trees,
-            Err(fault) => return self.drop_opening(cell, slot, fault),
+            Err(fault) => return self.drop_opening((cell, slot), begun, fault),
         };
         let packet = match recall(plan) {
             Ok(packet) => packet,
@@ -117,9 +127,11 @@ impl Launcher {
         };
         let message = postcard::from_bytes(&packet).map_err(|source| LauncherError::Decode { source })?;
         match message {
-            ToLauncher::Arm { prepare, .. } => self.raise((cell, slot), &prepare, (passed, trees), self.terms()),
+            ToLauncher::Arm { prepare, .. } => {
+                self.raise((cell, slot), (&prepare, self.terms()), begun, (passed, trees))
+            }
             ToLauncher::Go { .. } | ToLauncher::Kill { .. } | ToLauncher::Look { .. } | ToLauncher::Survey { .. } => {
-                self.drop_opening(cell, slot, bad_plan("the plan has changed"))
+                self.drop_opening((cell, slot), begun, bad_plan("the plan has changed"))
             }
         }
     }
@@ -129,10 +141,16 @@ impl Launcher {
         let Some(opening) = self.openings.remove(&slot) else { return Ok(false) };
         self.bury(opening.opener);
         self.reap_openers();
-        self.drop_opening(opening.cell, slot, LaunchFault::Killed { reason }).map(|()| true)
+        self.drop_opening((opening.cell, slot), opening.begun, LaunchFault::Killed { reason }).map(|()| true)
     }
 
-    fn drop_opening(&mut self, cell: CellId, slot: u32, fault: LaunchFault) -> Result<(), LauncherError> {
+    fn drop_opening(
+        &mut self,
+        (cell, slot): (CellId, u32),
+        begun: Begun,
+        fault: LaunchFault,
+    ) -> Result<(), LauncherError> {
+        self.undo(begun);
         self.give_back(cell, slot);
         self.refuse(cell, fault)
     }

@@ -11,7 +11,8 @@ use crate::hostpaths::Tree;
 use crate::link::LinkError;
 use crate::live::Live;
 use crate::readback::Terms;
-use crate::workshop::{Passed, end_at_once};
+use crate::readback::describe;
+use crate::workshop::{Begun, Passed, end_at_once};
 
 /// Most packets taken in before the clocks have their turn.
 const PACKETS_A_TURN: usize = 64;
@@ -61,7 +62,7 @@ impl Launcher {
                     Err(fault) => return self.refuse(cell, fault),
                 };
                 if prepare.mounts.is_empty() {
-                    return self.raise((cell, slot), &prepare, (passed, Vec::new()), self.terms());
+                    return self.begin_and_raise((cell, slot), &prepare, passed, self.terms());
                 }
                 self.open_first((cell, slot), &prepare, passed, packet)
             }
@@ -87,16 +88,39 @@ impl Launcher {
         Ok(())
     }
 
+    /// Builds a cell without mounts of a caller's.
+    pub(super) fn begin_and_raise(
+        &mut self,
+        (cell, slot): (CellId, u32),
+        prepare: &Prepare<'_>,
+        passed: Passed,
+        terms: Terms,
+    ) -> Result<(), LauncherError> {
+        match self.shop.begin(cell, slot, prepare) {
+            Ok(begun) => self.raise((cell, slot), (prepare, terms), begun, (passed, Vec::new())),
+            Err(fault) => self.refuse(cell, fault),
+        }
+    }
+
+    /// Takes back what was made of a cell that will not be.
+    pub(super) fn undo(&mut self, begun: Begun) {
+        let mut group = begun.group;
+        if let Err(error) = group.remove() {
+            tracing::warn!(error = %describe(&error), "a group of a cell that will not be is tried again");
+            self.remains.push((group, None));
+        }
+    }
+
     /// Builds the cell, whose mounts are open.
     pub(super) fn raise(
         &mut self,
         (cell, slot): (CellId, u32),
-        prepare: &Prepare<'_>,
+        (prepare, terms): (&Prepare<'_>, Terms),
+        begun: Begun,
         passed: (Passed, Vec<Tree>),
-        terms: Terms,
     ) -> Result<(), LauncherError> {
         let limits = prepare.limits;
-        let fault = match self.shop.build(cell, slot, prepare, passed) {
+        let fault = match self.shop.build((cell, slot), prepare, begun, passed) {
             Ok(built) => match Live::new(cell, built, (limits, terms), self.processors) {
                 Ok(live) => return self.admit(cell, slot, live),
                 Err((errno, mut built)) => {

@@ -35,6 +35,6 @@ impl Launcher {
         let caller = CallerIds { uid: own.uid, gid: own.gid, groups: Vec::new() };
         let prepare = Prepare { limits: act.limits(), image: survey::ROOT.to_vec(), mounts: Vec::new(), caller };
         let terms = Terms { is_survey: true, ..self.terms() };
-        self.raise((cell, slot), &prepare, (passed, Vec::new()), terms)
+        self.begin_and_raise((cell, slot), &prepare, passed, terms)
     }
 }

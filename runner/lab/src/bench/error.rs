@@ -68,7 +68,8 @@ impl BenchError {
             }
             Self::File { .. } => "name a folder on a local file system that you may write to: --dir DIR",
             Self::Other { .. } => "run it by hand, or leave it out by taking it from PATH",
-            Self::System { .. } | Self::Client { .. } | Self::Task { .. } => "try again on a machine that is less busy",
+            Self::Client { .. } => "what the daemon says is the reason; its own instance was ended with this command",
+            Self::System { .. } | Self::Task { .. } => "try again on a machine that is less busy",
         }
     }
 }

@@ -109,7 +109,7 @@ pub struct Pss {
 /// What the instance holds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Memory {
-    /// After its start.
+    /// After its start and one call.
     pub idle: Vec<Pss>,
     /// All of them; none unless each is known.
     pub idle_bytes: Option<u64>,
