@@ -302,3 +302,26 @@ fn thirty_calls_side_by_side_leave_nothing() {
     });
     before.are_back(&instance);
 }
+
+#[test]
+fn a_clock_of_a_cell_that_is_gone_is_not_that_of_the_next_one() {
+    needs!(Need::Root);
+    let instance = Instance::start();
+    let launcher = nix::unistd::Pid::from_raw(i32::try_from(instance.launcher().pid).unwrap());
+    let signal = |pid, signal| nix::sys::signal::kill(pid, signal).unwrap();
+    // In one batch the launcher is to see the end of the first cell's init, the plan of the second, and then the first
+    // one's alarm.
+    let first =
+        Running::until_up(&instance, &Request::shell("echo up; exec sleep 60").limits(json!({ "wall_ms": 1000 })));
+    let init = first.processes().into_iter().find(|process| process.name.starts_with("toolcell")).unwrap();
+    signal(launcher, nix::sys::signal::Signal::SIGSTOP);
+    signal(nix::unistd::Pid::from_raw(i32::try_from(init.pid).unwrap()), nix::sys::signal::Signal::SIGKILL);
+    std::thread::sleep(Duration::from_millis(1500));
+    let answer = std::thread::scope(|scope| {
+        let second = scope.spawn(|| instance.call(&Request::exec(&["true"])));
+        std::thread::sleep(Duration::from_millis(300));
+        signal(launcher, nix::sys::signal::Signal::SIGCONT);
+        second.join().unwrap()
+    });
+    assert_eq!(answer.verdict, Verdict::Exited { exit_code: 0 }, "{:?}", answer.error);
+}

@@ -8,6 +8,8 @@ mod api;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod callers;
 #[cfg(test)]
 mod command_line;

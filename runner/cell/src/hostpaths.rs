@@ -102,6 +102,8 @@ impl ImagePath<'_> {
 pub(crate) struct HostPaths {
     deputy: Deputy,
     ids: Ids,
+    /// Whose end is this process's, too. A change of file-system ids clears the signal that says so (prctl(2)).
+    tied_to: Option<rustix::process::Pid>,
     /// Says that the caller's files are the tool's; made when the first mount needs it.
     users: OnceCell<OwnedFd>,
 }
@@ -109,14 +111,32 @@ pub(crate) struct HostPaths {
 impl HostPaths {
     /// For the eyes of the tool of these ids.
     pub(crate) fn new(deputy: Deputy, ids: Ids) -> Self {
-        Self { deputy, ids, users: OnceCell::new() }
+        Self { deputy, ids, tied_to: None, users: OnceCell::new() }
+    }
+
+    /// For a process that must not outlive its parent, whatever keeps it.
+    pub(crate) fn tied_to(self, parent: Option<rustix::process::Pid>) -> Self {
+        Self { tied_to: parent, ..self }
+    }
+
+    fn stay_tied(&self) -> Result<()> {
+        let Some(parent) = self.tied_to else { return Ok(()) };
+        let untied =
+            |source: io::Error| HostPathError::Call { action: "stay tied to the launcher while opening", source };
+        toolcell_sys::parent_death_signal().map_err(|error| untied(io::Error::other(error)))?;
+        // It may have ended before.
+        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(untied(io::ErrorKind::NotFound.into())) }
     }
 
     /// Opens what a caller names, as the caller, as a read-only tree that the tool can read.
     pub(crate) fn open_for_caller(&self, mount: &PlanMount<'_>, caller: &CallerIds, denied: &Denied) -> Result<Tree> {
         let own = own_id().uid;
         let opened = match self.deputy {
-            Deputy::AnyUser => as_ids(caller, || open_readable(mount.host, caller.uid))?,
+            Deputy::AnyUser => {
+                let opened = as_ids(caller, || self.stay_tied().and_then(|()| open_readable(mount.host, caller.uid)));
+                self.stay_tied()?;
+                opened?
+            }
             Deputy::OwnUser if caller.uid == own => as_own_user(|| open_readable(mount.host, own))?,
             Deputy::OwnUser => return Err(HostPathError::Foreign { uid: caller.uid, own }),
         };

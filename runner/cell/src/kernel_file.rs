@@ -14,8 +14,15 @@ const FIRST_BYTES: usize = 4096;
 /// # Errors
 /// The kernel's answer to open(2) or read(2).
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_into(path, Vec::with_capacity(FIRST_BYTES))
+}
+
+/// The same into a buffer, which stays where it is if it is large enough: one that grows leaves copies behind.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_into(path: &Path, mut content: Vec<u8>) -> io::Result<Vec<u8>> {
     let file = rustix::io::retry_on_intr(|| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
-    let mut content = Vec::with_capacity(FIRST_BYTES);
     loop {
         if content.capacity() == content.len() {
             content.reserve(content.len());

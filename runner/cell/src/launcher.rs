@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid};
 use toolcell_types::plan::{FromLauncher, LaunchFault};
 use toolcell_types::{CellId, ControlId};
+use zeroize::Zeroize as _;
 
 use self::opening::{Opening, Stuck};
 use self::source::{OPENING_PARTS, PARTS, Part, Source};
@@ -78,6 +79,9 @@ struct Launcher {
     /// Controls that the operator accepted as unavailable; not the daemon's to say.
     accepted: Vec<ControlId>,
     free: BTreeSet<u32>,
+    /// Of each slot, the turn that it is in; and the last of all.
+    turns: BTreeMap<u32, u32>,
+    turn: u32,
     /// What a survey's probe looks for, until the next step of the survey.
     outside_cells: Option<crate::survey::Outside>,
     /// The runtime directory, which no cell shows.
@@ -131,6 +135,8 @@ impl Launcher {
             stuck: Vec::new(),
             accepted: config.accept_unavailable,
             free: (0..config.ids.cells()).collect(),
+            turns: BTreeMap::new(),
+            turn: 0,
             outside_cells: None,
             runtime: config.runtime_dir,
             remains: Vec::new(),
@@ -154,7 +160,7 @@ impl Launcher {
     /// A cell's descriptors report each change once (EPOLLET): its socket and its pidfd stay readable once the init
     /// has ended, and every handler takes in all there is.
     fn watch(&self, fd: BorrowedFd<'_>, source: Source) -> Result<(), LauncherError> {
-        let edge = if matches!(source, Source::Cell(..)) { EventFlags::ET } else { EventFlags::empty() };
+        let edge = if matches!(source, Source::Cell { .. }) { EventFlags::ET } else { EventFlags::empty() };
         epoll::add(&self.epoll, fd, EventData::new_u64(source.token()), EventFlags::IN | edge)
             .map_err(|errno| LauncherError::Call { what: "epoll_ctl", source: errno.into() })
     }
@@ -177,7 +183,11 @@ impl Launcher {
                         };
                     }
                     Source::Signal => self.on_signal()?,
-                    Source::Cell(slot, part) => self.on_cell(slot, part)?,
+                    // Whoever had the slot before and is gone may still be in this batch.
+                    Source::Cell { slot, turn, part } if self.turns.get(&slot) == Some(&turn) => {
+                        self.on_cell(slot, part)?;
+                    }
+                    Source::Cell { .. } => {}
                 }
             }
             self.clear_remains();
@@ -204,13 +214,23 @@ impl Launcher {
             Err(errno) => return Err(LauncherError::Call { what: "epoll_wait", source: errno.into() }),
         }
         let mut sources: Vec<Source> = events.iter().filter_map(|event| Source::from_token(event.data.u64())).collect();
-        sources.sort_by_key(|source| u8::from(matches!(source, Source::Cell(_, Part::Alarm(_)))));
+        sources.sort_by_key(|source| {
+            u8::from(matches!(source, Source::Cell { part: Part::Alarm(_) | Part::OpeningLate, .. }))
+        });
         Ok(sources)
     }
 
+    /// A new turn for the slot: what still comes of the one before is nobody's.
+    fn next_turn(&mut self, slot: u32) -> u32 {
+        self.turn = self.turn.wrapping_add(1);
+        let _before = self.turns.insert(slot, self.turn);
+        self.turn
+    }
+
     fn admit(&mut self, cell: CellId, slot: u32, live: Live) -> Result<(), LauncherError> {
+        let turn = self.next_turn(slot);
         for (fd, part) in live.sources().into_iter().zip(PARTS) {
-            self.watch(fd, Source::Cell(slot, part))?;
+            self.watch(fd, Source::Cell { slot, turn, part })?;
         }
         let _was_free = self.free.remove(&slot);
         let _none = self.slots.insert(cell, slot);
@@ -224,8 +244,13 @@ impl Launcher {
     }
 
     fn refuse(&mut self, cell: CellId, fault: LaunchFault) -> Result<(), LauncherError> {
-        let message = FromLauncher::Refused { cell, fault, tree_gone: true };
-        self.link.send(&message, Vec::new()).map_err(|source| LauncherError::Link { source })
+        let mut message = FromLauncher::Refused { cell, fault, tree_gone: true };
+        let said = self.link.send(&message, Vec::new()).map_err(|source| LauncherError::Link { source });
+        // It may name a path of the caller's, and the next cell is a copy of this memory.
+        if let FromLauncher::Refused { fault: LaunchFault::Mount { detail, .. }, .. } = &mut message {
+            detail.zeroize();
+        }
+        said
     }
 
     fn on_cell(&mut self, slot: u32, part: Part) -> Result<(), LauncherError> {

@@ -44,6 +44,8 @@ pub enum LinkError {
     },
 }
 
+/// Room for a message of ours: 29 controls with their facts make some ten KiB.
+const SENT_BYTES: usize = 32 * 1024;
 /// Most descriptors that one packet carries.
 const FDS_MAX: usize = 4;
 
@@ -126,7 +128,9 @@ impl Link {
 
     /// Sends, or keeps for later in order.
     pub(crate) fn send(&mut self, message: &FromLauncher, fds: Vec<OwnedFd>) -> Result<(), LinkError> {
-        let bytes = postcard::to_allocvec(message).map_err(|source| LinkError::Encode { source })?;
+        // Room for all of it at once: a vector that grows leaves copies behind.
+        let bytes = postcard::to_extend(message, Vec::with_capacity(SENT_BYTES))
+            .map_err(|source| LinkError::Encode { source })?;
         self.outbox.push_back(Packet { bytes, fds });
         self.flush()
     }
@@ -142,7 +146,11 @@ impl Link {
             }
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             match sendmsg(&self.socket, &[IoSlice::new(&packet.bytes)], &mut control, flags) {
-                Ok(_) => drop(self.outbox.pop_front()),
+                Ok(_) => {
+                    if let Some(mut sent) = self.outbox.pop_front() {
+                        sent.bytes.zeroize();
+                    }
+                }
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(LinkError::Closed),
                 Err(source) => return Err(LinkError::Socket { source }),

@@ -34,14 +34,22 @@ const NAME: &std::ffi::CStr = c"toolcell-opener";
 /// Longest text of a failure, in characters.
 const DETAIL_MAX: usize = 500;
 
-/// What the child is asked.
-#[derive(Debug, Serialize, Deserialize)]
+/// What the child is asked, as it reads it.
+#[derive(Debug, Deserialize)]
 struct Wanted<'a> {
     /// Slot of the cell, which says for whose eyes the trees are.
     slot: u32,
     #[serde(borrow)]
     mounts: Vec<PlanMount<'a>>,
     caller: CallerIds,
+}
+
+/// The same as it is written: nothing of it is copied on the way.
+#[derive(Debug, Serialize)]
+struct Asked<'a> {
+    slot: u32,
+    mounts: &'a [PlanMount<'a>],
+    caller: &'a CallerIds,
 }
 
 /// What every opener knows, the same for all.
@@ -82,7 +90,8 @@ impl Opener {
         let (socket, inner) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
         let timer = Timer::new().map_err(failed)?;
-        let child = toolcell_sys::clone_process(0, None, || serve(&inner, rules))
+        let launcher = rustix::process::getpid();
+        let child = toolcell_sys::clone_process(0, None, || serve(&inner, rules, launcher))
             .map_err(|error| stage(error.errno(), "start opening the mounts"))?;
         Ok(Self { child, socket, timer, uid: 0, trying: 0 })
     }
@@ -90,11 +99,12 @@ impl Opener {
     /// Asks for the mounts of a plan; only of one that has answered all it was asked.
     pub(crate) fn ask(&mut self, slot: u32, mounts: &[PlanMount<'_>], caller: &CallerIds) -> Result<(), LaunchFault> {
         let what = "ask for the mounts";
-        let wanted = Wanted { slot, mounts: mounts.to_vec(), caller: caller.clone() };
-        let mut bytes = postcard::to_allocvec(&wanted).map_err(|_none| stage(nix::libc::EPROTO, what))?;
+        // As large as it can get at once: a vector that grows leaves copies behind, and the next cell is a copy of this
+        // memory.
+        let encoded = postcard::to_extend(&Asked { slot, mounts, caller }, Vec::with_capacity(PACKET_MAX_BYTES));
+        let mut bytes = encoded.map_err(|_none| stage(nix::libc::EPROTO, what))?;
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let sent = rustix::net::send(&self.socket, &bytes, flags);
-        // The next cell is a copy of this memory.
         bytes.zeroize();
         let _whole = sent.map_err(|errno| stage(errno.raw_os_error(), what))?;
         self.timer.start(PATIENCE_US).map_err(|errno| stage(errno.raw_os_error(), what))?;
@@ -155,6 +165,7 @@ impl Opener {
             }
         }
         let said = postcard::from_bytes(bytes.get(..received.bytes).unwrap_or_default());
+        bytes.zeroize();
         said.map(|opened| Some((opened, trees))).map_err(|_nonsense| stage(nix::libc::EPROTO, "hear of the mounts"))
     }
 }
@@ -180,7 +191,7 @@ fn stage(errno: i32, what: &str) -> LaunchFault {
 }
 
 /// The child's whole life: one plan after the other, until the launcher closes the socket or is gone.
-fn serve(socket: &OwnedFd, rules: Rules<'_>) -> i32 {
+fn serve(socket: &OwnedFd, rules: Rules<'_>, launcher: rustix::process::Pid) -> i32 {
     if toolcell_sys::close_except(&[socket.as_raw_fd()]).is_err() || toolcell_sys::parent_death_signal().is_err() {
         return 1;
     }
@@ -193,7 +204,7 @@ fn serve(socket: &OwnedFd, rules: Rules<'_>) -> i32 {
         let got = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut *packet, RecvFlags::empty()));
         let Ok((filled @ 1.., _)) = got else { return 0 };
         let Some(bytes) = packet.get_mut(..filled) else { return 1 };
-        let is_answered = postcard::from_bytes(bytes).is_ok_and(|wanted| open(socket, &wanted, rules));
+        let is_answered = postcard::from_bytes(bytes).is_ok_and(|wanted| open(socket, &wanted, rules, launcher));
         bytes.zeroize();
         if !is_answered {
             return 1;
@@ -202,8 +213,8 @@ fn serve(socket: &OwnedFd, rules: Rules<'_>) -> i32 {
 }
 
 /// Opens one plan's mounts and answers; `false` if that is not possible.
-fn open(socket: &OwnedFd, wanted: &Wanted<'_>, rules: Rules<'_>) -> bool {
-    let paths = HostPaths::new(rules.deputy, rules.ids.of(wanted.slot));
+fn open(socket: &OwnedFd, wanted: &Wanted<'_>, rules: Rules<'_>, launcher: rustix::process::Pid) -> bool {
+    let paths = HostPaths::new(rules.deputy, rules.ids.of(wanted.slot)).tied_to(Some(launcher));
     let mut trees = Vec::with_capacity(wanted.mounts.len());
     let mut answer = Opened::Trees(Vec::new());
     for (index, mount) in (0_u32..).zip(&wanted.mounts) {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
+
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::cgroup::CgroupError;
 use crate::kernel_file;
@@ -37,6 +40,9 @@ pub(crate) fn at(path: &std::path::Path) -> impl Fn(io::Error) -> ReadError {
     let path = path.to_owned();
     move |source| ReadError::File { path: path.clone(), source }
 }
+
+/// Room for the mounts of a cell with as many and as long paths as there may be, each byte escaped.
+const MOUNTINFO_BYTES: usize = 512 * 1024;
 
 /// One process under /proc (proc(5)).
 pub(crate) struct Process {
@@ -98,9 +104,17 @@ impl Process {
             .collect())
     }
 
+    /// Its mounts, without what each is the root of.
     pub(crate) fn mounts(&self) -> Read<Vec<Mount>> {
         let path = self.root.join("mountinfo");
-        Ok(mountinfo::mounts(&kernel_file::read(&path).map_err(at(&path))?).collect())
+        // It names host paths of the caller's, and the next cell is a copy of this memory.
+        let room = Vec::with_capacity(MOUNTINFO_BYTES);
+        let lines = Zeroizing::new(kernel_file::read_into(&path, room).map_err(at(&path))?);
+        let mut mounts: Vec<Mount> = mountinfo::mounts(&lines).collect();
+        for mount in &mut mounts {
+            std::mem::take(&mut mount.root).into_os_string().into_vec().zeroize();
+        }
+        Ok(mounts)
     }
 
     /// How many descriptors are open, and which of them execve(2) leaves open.

@@ -60,7 +60,6 @@ pub(crate) struct Begun {
     /// What was found at the image's paths, in their order.
     found: Vec<Found>,
     dev: OwnedFd,
-    pub(crate) group: Cgroup,
 }
 
 impl Workshop {
@@ -69,14 +68,13 @@ impl Workshop {
         Rules { denied: &self.denied, deputy: self.deputy, ids: self.ids }
     }
 
-    /// Checks the plan, opens the image and makes the groups. On an error nothing is left.
-    pub(crate) fn begin(&self, cell: CellId, slot: u32, plan: &Prepare<'_>) -> Result<Begun, LaunchFault> {
+    /// Checks the plan and opens the image. There is no cell yet, and nothing to take back.
+    pub(crate) fn begin(&self, slot: u32, plan: &Prepare<'_>) -> Result<Begun, LaunchFault> {
         validate(plan)?;
         let paths = HostPaths::new(self.deputy, self.ids.of(slot));
         let found = open_image(&plan.image, &paths).map_err(|(host, error)| stage_fault("image", host, &error))?;
         let dev = self.dev.clone_tree().map_err(|error| io_fault("mounts", "clone /dev", &error))?;
-        let group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
-        Ok(Begun { found, dev, group })
+        Ok(Begun { found, dev })
     }
 
     /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
@@ -84,7 +82,7 @@ impl Workshop {
         &self,
         (cell, slot): (CellId, u32),
         plan: &Prepare<'_>,
-        Begun { found, dev, mut group }: Begun,
+        Begun { found, dev }: Begun,
         (mut passed, trees): (Passed, Vec<Tree>),
     ) -> Result<Built, LaunchFault> {
         let ids = self.ids.of(slot);
@@ -96,6 +94,7 @@ impl Workshop {
             .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
             .collect();
         let root = RootPlan { image, dev, mounts };
+        let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
         match self.clone_cell(plan, passed, root, &group, ids) {
             Ok((init, control, stdout, stderr)) => {
                 let has_mounts = !plan.mounts.is_empty();

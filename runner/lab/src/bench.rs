@@ -18,6 +18,7 @@ mod report;
 mod ways;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tokio::runtime::Runtime;
@@ -32,7 +33,9 @@ pub use self::report::{Flight, Machine, Memory, Pss, Report, Spread, StageTime, 
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct Settings<'a> {
+    /// Set when somebody asks for the end: it is then looked at between two calls, and everything is cleaned up.
+    pub is_interrupted: &'a AtomicBool,
     /// The toolcell binary, which the instance is started from.
     pub binary: PathBuf,
     /// Where a folder is made for program, socket and state; on the file system whose fsync(2) is to be measured.
@@ -43,6 +46,12 @@ pub struct Settings {
     pub memory_calls: usize,
     /// Controls that may be missing on this machine.
     pub accept_unavailable: Vec<ControlId>,
+}
+
+impl Settings<'_> {
+    fn go_on(&self) -> Result<(), BenchError> {
+        if self.is_interrupted.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
+    }
 }
 
 /// Most rounds of `docker run`: it takes a good part of a second each.
@@ -58,16 +67,18 @@ const MEMORY_FLIGHT: usize = 8;
 ///
 /// # Errors
 /// [`BenchError`]: the instance did not start, or something that was measured did not do what it should.
-pub fn run(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Result<Report, BenchError> {
+pub fn run(settings: &Settings<'_>, progress: &mut dyn FnMut(&str)) -> Result<Report, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| BenchError::System { doing: "start a runtime", source })?;
-    let program = Program::make(&settings.parent)?;
+    let parent = settings.parent.canonicalize();
+    let parent = parent.map_err(|source| BenchError::File { path: settings.parent.clone(), source })?;
+    let program = Program::make(&parent)?;
     let others = ways::others(&program)?;
     let machine = machine::describe(program.folder(), &others)?;
     progress("starting an instance of its own");
-    let instance = Instance::start(&settings.binary, program.folder(), &settings.accept_unavailable)?;
+    let mut instance = Instance::start(&settings.binary, program.folder(), &settings.accept_unavailable)?;
     let client = instance.client();
-    let key = runtime.block_on(calls::key(&client))?;
+    let key = runtime.block_on(calls::key(&client)).map_err(|error| instance.reason(error))?;
     let rules = Rules { key, accepted: settings.accept_unavailable.clone() };
     let mut caller = runtime.block_on(Caller::connect(&client, &program, &rules))?;
     // With its first call over, all parts are what they stay.
@@ -75,20 +86,21 @@ pub fn run(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Result<Report
     let idle = memory::look(instance.pid())?;
 
     progress(&format!("{} rounds, one after the other", settings.rounds));
-    let (calls, samples) = turns(&runtime, &mut caller, &others, settings.rounds)?;
+    let (calls, samples) = turns(&runtime, &mut caller, &others, settings)?;
 
     let mut flights = Vec::new();
     for in_flight in FLIGHTS {
         progress(&format!("{in_flight} in flight"));
         let count = settings.rounds.max(in_flight);
-        let flown = flight::calls(&runtime, &client, (&program, &rules), (in_flight, count))?;
+        let flown = flight::calls((&runtime, settings), &client, (&program, &rules), (in_flight, count))?;
         let bwrap = others.iter().find(|other| other.name() == WayName::Bwrap);
         let bwrap = bwrap.map(|bwrap| flight::runs(bwrap, in_flight, count)).transpose()?;
         flights.extend(Flight::new(in_flight, &flown, bwrap.as_ref()));
     }
 
     progress(&format!("{} calls, for memory", settings.memory_calls));
-    let flown = flight::calls(&runtime, &client, (&program, &rules), (MEMORY_FLIGHT, settings.memory_calls))?;
+    let many = (MEMORY_FLIGHT, settings.memory_calls);
+    let flown = flight::calls((&runtime, settings), &client, (&program, &rules), many)?;
     let memory = Memory::new(idle, memory::look(instance.pid())?, flown.latency.count());
     instance.stop()?;
     let names = others.iter().map(ways::Other::name).zip(&samples);
@@ -108,11 +120,12 @@ fn turns(
     runtime: &Runtime,
     caller: &mut Caller,
     others: &[ways::Other],
-    rounds: usize,
+    settings: &Settings<'_>,
 ) -> Result<(Sample, Vec<Sample>), BenchError> {
     let mut calls = Sample::default();
     let mut samples: Vec<Sample> = others.iter().map(|_| Sample::default()).collect();
-    for round in 0..WARM_UP.saturating_add(rounds) {
+    for round in 0..WARM_UP.saturating_add(settings.rounds) {
+        settings.go_on()?;
         let is_measured = round >= WARM_UP;
         let called = runtime.block_on(caller.call())?;
         let (took, stages) = called.check(caller.rules())?;

@@ -18,6 +18,8 @@ use serde_json::{Map, Number, Value};
 pub use self::plain::is_plain;
 use crate::BODY_MAX_BYTES;
 
+/// How names begin that serde_json uses among its own parts (its features `raw_value` and `arbitrary_precision`).
+const RESERVED: &str = "$serde_json::private::";
 /// Most levels of arrays and objects inside one another; `[]` is one level.
 pub const DEPTH_MAX: usize = 32;
 /// Most values in one text, containers included, member names not.
@@ -53,6 +55,18 @@ pub enum StrictJsonError {
         /// The member's name, cut to 64 characters.
         key: String,
         /// Line of the second one.
+        line: usize,
+        /// Column at which it was noticed.
+        column: usize,
+    },
+    /// A member whose name makes serde_json, whose features a dependency may choose, read the object as something else.
+    #[error(
+        "member {key:?} has a name that a reader of JSON gives a meaning of its own, at line {line} column {column}"
+    )]
+    ReservedMember {
+        /// The member's name, cut to 64 characters.
+        key: String,
+        /// Line.
         line: usize,
         /// Column at which it was noticed.
         column: usize,
@@ -112,6 +126,7 @@ impl StrictJsonError {
             Self::NotUtf8 { .. } => "encode the text as UTF-8; send other bytes as {\"base64\":\"\u{2026}\"}",
             Self::ByteOrderMark => "leave out the first three bytes (EF BB BF)",
             Self::DuplicateMember { .. } => "send each member once",
+            Self::ReservedMember { .. } => "give the member another name",
             Self::NumberTooLarge { .. } => "send a smaller number, or a larger one as a string",
             Self::NegativeZero { .. } => "send 0",
             Self::TooDeep { .. } => "flatten the value, or send it as a string",
@@ -213,6 +228,7 @@ fn from_double(x: f64) -> Result<Number, Broken> {
 /// Which rule of the profile was broken; serde's own error type cannot carry it.
 enum Broken {
     Duplicate(String),
+    Reserved(String),
     NumberTooLarge,
     NegativeZero,
     TooDeep,
@@ -240,6 +256,7 @@ impl Seen {
         match self.broken {
             None => StrictJsonError::Syntax { source },
             Some(Broken::Duplicate(key)) => StrictJsonError::DuplicateMember { key, line, column },
+            Some(Broken::Reserved(key)) => StrictJsonError::ReservedMember { key, line, column },
             Some(Broken::NumberTooLarge) => {
                 StrictJsonError::NumberTooLarge { at: place(&self.path), got: self.got, line, column }
             }
@@ -348,6 +365,9 @@ impl<'de> Visitor<'de> for Strict<'_> {
         self.enter()?;
         let mut out = Map::new();
         while let Some(key) = members.next_key::<String>()? {
+            if key.starts_with(RESERVED) {
+                return Err(self.seen.breaks(Broken::Reserved(key.chars().take(64).collect())));
+            }
             if out.contains_key(&key) {
                 return Err(self.seen.breaks(Broken::Duplicate(key.chars().take(64).collect())));
             }

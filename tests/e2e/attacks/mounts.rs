@@ -176,3 +176,45 @@ fn a_folder_of_the_policy_that_is_a_link_is_refused_and_the_true_one_works() {
     std::fs::rename(at("gone"), at("swapped")).unwrap();
     assert_eq!(stdout(&instance.call(&show("swapped"))), text(&at("swapped")), "the control: back, it works again");
 }
+
+/// Whether a process has these bytes in memory that it can write to; and how much of it was looked at.
+fn has_in_memory(pid: u32, wanted: &[u8]) -> (bool, usize) {
+    use std::os::unix::fs::FileExt as _;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let (mut found, mut seen) = (false, 0);
+    for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw"))) {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let (from, to) = (u64::from_str_radix(from, 16).unwrap(), u64::from_str_radix(to, 16).unwrap());
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+        // Special regions cannot be read.
+        let Ok(length) = memory.read_at(&mut bytes, from) else { continue };
+        seen += length;
+        found = found || bytes[..length].windows(wanted.len()).any(|window| window == wanted);
+    }
+    (found, seen)
+}
+
+#[test]
+fn a_cell_s_memory_holds_nothing_of_an_earlier_caller_s_mounts() {
+    needs!(Need::Root);
+    let dir = place();
+    let instance = Instance::start();
+    // The place is said in two parts, so that this test's own words are not what is found.
+    let marker = ["unheard", "of"].concat();
+    let mut request = Request::exec(&["true"]);
+    for number in 0..40 {
+        let path = dir.path().join(format!("{marker}-{number}-{}", "x".repeat(100)));
+        folder(&path);
+        request = request.mount(&text(&path), &format!("/data/{number}"));
+    }
+    assert_eq!(instance.call(&request).verdict, Verdict::Exited { exit_code: 0 });
+    let absent = dir.path().join(format!("{marker}-absent"));
+    drop(instance.post(&Request::exec(&["true"]).mount(&text(&absent), "/data")).problem(ErrorCode::InvalidRequest));
+    let next = Running::until_up(&instance, &Request::shell("echo up; exec sleep 60"));
+    let init = next.processes().into_iter().find(|process| process.name.starts_with("toolcell")).unwrap();
+    let (found, seen) = has_in_memory(init.pid, marker.as_bytes());
+    assert!(!found, "in {seen} bytes of process {}", init.pid);
+    let (control, _) = has_in_memory(init.pid, b"/usr/local/bin");
+    assert!(seen > 100_000 && control, "its own plan is there: the control");
+}

@@ -18,11 +18,8 @@ impl Launcher {
             live.kill_tree();
         }
         // Those who open mounts would die with us, but a moment after.
-        for (opener, begun) in std::mem::take(&mut self.openings).into_values().map(Opening::into_parts) {
-            self.bury(opener);
-            self.undo(begun);
-        }
-        if let Some(opener) = self.opener.take() {
+        let openings = std::mem::take(&mut self.openings).into_values().map(Opening::into_opener);
+        for opener in self.opener.take().into_iter().chain(openings) {
             self.bury(opener);
         }
         // Looked at in turn, not waited for by events: one of them may have come in the batch that ended the loop. A

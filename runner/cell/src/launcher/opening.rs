@@ -33,9 +33,9 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Who opens them, and what there is of the cell.
-    pub(super) fn into_parts(self) -> (Opener, Begun) {
-        (self.opener, self.begun)
+    /// Who opens them.
+    pub(super) fn into_opener(self) -> Opener {
+        self.opener
     }
 }
 
@@ -82,15 +82,16 @@ impl Launcher {
             Err(fault) => return self.refuse(cell, fault),
         };
         // Meanwhile, what needs nothing of the caller's.
-        let begun = match self.shop.begin(cell, slot, prepare) {
+        let begun = match self.shop.begin(slot, prepare) {
             Ok(begun) => begun,
             Err(fault) => {
                 self.bury(opener);
                 return self.refuse(cell, fault);
             }
         };
+        let turn = self.next_turn(slot);
         for (fd, part) in opener.sources().into_iter().zip(OPENING_PARTS) {
-            self.watch(fd, Source::Cell(slot, part))?;
+            self.watch(fd, Source::Cell { slot, turn, part })?;
         }
         let _was_free = self.free.remove(&slot);
         let _none = self.slots.insert(cell, slot);
@@ -119,7 +120,7 @@ impl Launcher {
         self.reap_openers();
         let trees = match trees {
             Ok(trees) => trees,
-            Err(fault) => return self.drop_opening((cell, slot), begun, fault),
+            Err(fault) => return self.drop_opening(cell, slot, fault),
         };
         let packet = match recall(plan) {
             Ok(packet) => packet,
@@ -131,7 +132,7 @@ impl Launcher {
                 self.raise((cell, slot), (&prepare, self.terms()), begun, (passed, trees))
             }
             ToLauncher::Go { .. } | ToLauncher::Kill { .. } | ToLauncher::Look { .. } | ToLauncher::Survey { .. } => {
-                self.drop_opening((cell, slot), begun, bad_plan("the plan has changed"))
+                self.drop_opening(cell, slot, bad_plan("the plan has changed"))
             }
         }
     }
@@ -141,16 +142,10 @@ impl Launcher {
         let Some(opening) = self.openings.remove(&slot) else { return Ok(false) };
         self.bury(opening.opener);
         self.reap_openers();
-        self.drop_opening((opening.cell, slot), opening.begun, LaunchFault::Killed { reason }).map(|()| true)
+        self.drop_opening(opening.cell, slot, LaunchFault::Killed { reason }).map(|()| true)
     }
 
-    fn drop_opening(
-        &mut self,
-        (cell, slot): (CellId, u32),
-        begun: Begun,
-        fault: LaunchFault,
-    ) -> Result<(), LauncherError> {
-        self.undo(begun);
+    fn drop_opening(&mut self, cell: CellId, slot: u32, fault: LaunchFault) -> Result<(), LauncherError> {
         self.give_back(cell, slot);
         self.refuse(cell, fault)
     }

@@ -11,7 +11,6 @@ use crate::hostpaths::Tree;
 use crate::link::LinkError;
 use crate::live::Live;
 use crate::readback::Terms;
-use crate::readback::describe;
 use crate::workshop::{Begun, Passed, end_at_once};
 
 /// Most packets taken in before the clocks have their turn.
@@ -96,18 +95,9 @@ impl Launcher {
         passed: Passed,
         terms: Terms,
     ) -> Result<(), LauncherError> {
-        match self.shop.begin(cell, slot, prepare) {
+        match self.shop.begin(slot, prepare) {
             Ok(begun) => self.raise((cell, slot), (prepare, terms), begun, (passed, Vec::new())),
             Err(fault) => self.refuse(cell, fault),
-        }
-    }
-
-    /// Takes back what was made of a cell that will not be.
-    pub(super) fn undo(&mut self, begun: Begun) {
-        let mut group = begun.group;
-        if let Err(error) = group.remove() {
-            tracing::warn!(error = %describe(&error), "a group of a cell that will not be is tried again");
-            self.remains.push((group, None));
         }
     }
 
@@ -125,9 +115,16 @@ impl Launcher {
                 Ok(live) => return self.admit(cell, slot, live),
                 Err((errno, mut built)) => {
                     end_at_once(&built.init);
-                    self.remains.extend(built.group.remove().is_err().then_some((built.group, None)));
                     let detail = "timerfd_create".to_owned();
-                    LaunchFault::Stage { stage: "clocks".to_owned(), errno: errno.raw_os_error(), detail }
+                    let errno = errno.raw_os_error();
+                    let fault = LaunchFault::Stage { stage: "clocks".to_owned(), errno, detail };
+                    if built.group.remove().is_err() {
+                        // Until it is gone nobody else gets these ids.
+                        let (_slot, _was_free) = (self.slots.remove(&cell), self.free.remove(&slot));
+                        self.remains.push((built.group, Some(slot)));
+                        return self.refuse(cell, fault);
+                    }
+                    fault
                 }
             },
             Err(fault) => fault,

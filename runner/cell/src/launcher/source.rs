@@ -9,7 +9,13 @@ pub(super) enum Source {
     DaemonEnd,
     SignerEnd,
     Signal,
-    Cell(u32, Part),
+    /// Of a slot, in one of its turns: a slot is given to the next cell while events of the one before may still be in
+    /// the batch that is being worked off.
+    Cell {
+        slot: u32,
+        turn: u32,
+        part: Part,
+    },
 }
 
 /// The descriptors of one cell, in the order of `Live::sources`.
@@ -47,23 +53,24 @@ impl Source {
             Self::DaemonEnd => 1,
             Self::SignerEnd => 2,
             Self::Signal => 3,
-            Self::Cell(slot, part) => {
+            Self::Cell { slot, turn, part } => {
                 let at = ALL_PARTS.iter().position(|known| *known == part).and_then(|at| u64::try_from(at).ok());
-                (u64::from(slot) + 1) * 8 + at.unwrap_or(0)
+                (u64::from(turn) << 32) | ((u64::from(slot) + 1) * 8 + at.unwrap_or(0))
             }
         }
     }
 
     pub(super) fn from_token(token: u64) -> Option<Self> {
-        match token {
+        let (turn, low) = (u32::try_from(token >> 32).ok()?, token & u64::from(u32::MAX));
+        match low {
             0 => Some(Self::Daemon),
             1 => Some(Self::DaemonEnd),
             2 => Some(Self::SignerEnd),
             3 => Some(Self::Signal),
             4..=7 => None,
             _ => {
-                let part = ALL_PARTS.get(usize::try_from(token % 8).ok()?)?;
-                Some(Self::Cell(u32::try_from(token / 8 - 1).ok()?, *part))
+                let part = *ALL_PARTS.get(usize::try_from(low % 8).ok()?)?;
+                Some(Self::Cell { slot: u32::try_from(low / 8 - 1).ok()?, turn, part })
             }
         }
     }
@@ -76,7 +83,9 @@ mod tests {
     #[test]
     fn tokens_name_their_source() {
         let mut sources = vec![Source::Daemon, Source::DaemonEnd, Source::SignerEnd, Source::Signal];
-        sources.extend(ALL_PARTS.into_iter().flat_map(|part| [Source::Cell(0, part), Source::Cell(1023, part)]));
+        for (slot, turn) in [(0, 0), (1023, 1), (1023, u32::MAX)] {
+            sources.extend(ALL_PARTS.into_iter().map(|part| Source::Cell { slot, turn, part }));
+        }
         for source in sources {
             assert_eq!(Source::from_token(source.token()), Some(source));
         }

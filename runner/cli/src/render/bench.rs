@@ -14,18 +14,18 @@ pub(crate) fn bench(report: &Report) -> String {
 
 fn machine(report: &Report) -> String {
     let machine = &report.machine;
-    let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "not there".to_owned());
+    let or = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
     let memory = machine.memory_bytes.map_or_else(|| "?".to_owned(), size);
     let load = machine.load.map_or_else(|| "?".to_owned(), |load| format!("{load:.2}"));
     let mut text = format!(
-        "Linux {} {}, {} processors ({}), {memory}, load {load} at the start\nstate on {}; bwrap: {}; docker: {}\n",
+        "Linux {} {}, {} processors ({}), {memory}, load {load} at the start\nstate on {}; bwrap: {}; docker engine: {}\n",
         machine.kernel,
         machine.architecture,
         machine.processors,
         machine.processor.as_deref().unwrap_or("model unknown"),
         machine.file_system.as_deref().unwrap_or("an unknown file system"),
-        or(&machine.bwrap),
-        or(&machine.docker),
+        or(&machine.bwrap, "not there"),
+        or(&machine.docker, "no engine answers"),
     );
     if !report.accepted_unavailable.is_empty() {
         let names: Vec<&str> = report.accepted_unavailable.iter().map(|id| id.as_str()).collect();

@@ -19,7 +19,11 @@ const PATH_MAX_BYTES: usize = 107;
 /// Makes a folder that others may look into but not change, if it is not there.
 pub(super) fn make_folder(path: &Path) -> Result<(), ServeError> {
     let mut builder = DirBuilder::new();
-    file("make", path, builder.recursive(true).mode(0o755).create(path))
+    // Others may look into it: what they may do with the socket is the socket's own mode.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o022));
+    let made = builder.recursive(true).mode(0o755).create(path);
+    rustix::process::umask(before);
+    file("make", path, made)
 }
 
 /// Refuses a path that no socket address holds.

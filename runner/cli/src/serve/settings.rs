@@ -37,7 +37,8 @@ pub(super) struct Settings {
 impl Settings {
     /// Where groups cannot be had: nothing, if the operator accepted all that needs one as missing; else the refusal.
     pub(super) fn go_without_groups(&self, source: CgroupError, what: &'static str) -> Result<(), ServeError> {
-        if !GROUPS.iter().all(|id| self.accept_unavailable.contains(id)) {
+        // A parent that was named and cannot be used is a mistake, not a machine without groups.
+        if self.cgroup_parent.is_some() || !GROUPS.iter().all(|id| self.accept_unavailable.contains(id)) {
             return Err(ServeError::Cgroups { what, source });
         }
         tracing::warn!(error = %source, "cells have no groups, as was accepted");

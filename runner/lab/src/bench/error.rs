@@ -49,6 +49,9 @@ pub enum BenchError {
         /// What it said.
         detail: String,
     },
+    /// Somebody asked for the end.
+    #[error("interrupted; what was started for this is ended and removed")]
+    Interrupted,
     /// A task of the comparison ended by itself.
     #[error("a task of the comparison broke down")]
     Task {
@@ -58,18 +61,20 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// What to do about it, in one sentence.
+    /// What to do about it, in one sentence; empty where there is nothing to advise.
     #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
+    pub fn remedy(&self) -> String {
+        let remedy = match self {
+            Self::Client { source } => return source.remedy(),
+            Self::Interrupted => "",
             Self::Start { .. } => "start `toolcell serve` by hand with the same rights and see what it lacks",
             Self::Answer { .. } => {
                 "see that `toolcell run -- true` works here with all controls; a figure for less is worth nothing"
             }
             Self::File { .. } => "name a folder on a local file system that you may write to: --dir DIR",
             Self::Other { .. } => "run it by hand, or leave it out by taking it from PATH",
-            Self::Client { .. } => "what the daemon says is the reason; its own instance was ended with this command",
             Self::System { .. } | Self::Task { .. } => "try again on a machine that is less busy",
-        }
+        };
+        remedy.to_owned()
     }
 }

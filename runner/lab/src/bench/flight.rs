@@ -6,11 +6,11 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use toolcell_client::Client;
 
-use super::BenchError;
 use super::calls::{Called, Caller, Rules};
 use super::figures::Sample;
 use super::program::Program;
 use super::ways::Other;
+use super::{BenchError, Settings};
 
 /// Most answers that are held until they are looked at, which is not to be measured.
 const HELD_MAX: usize = 512;
@@ -31,13 +31,14 @@ impl Flown {
 
 /// At least `count` calls, `in_flight` at once.
 pub(super) fn calls(
-    runtime: &Runtime,
+    (runtime, settings): (&Runtime, &Settings<'_>),
     client: &Client,
     (program, rules): (&Program, &Rules),
     (in_flight, count): (usize, usize),
 ) -> Result<Flown, BenchError> {
     let mut flown = Flown { latency: Sample::default(), took: Duration::ZERO };
     while flown.latency.count() < count {
+        settings.go_on()?;
         let left = count.saturating_sub(flown.latency.count()).min(HELD_MAX);
         let began = Instant::now();
         let called = runtime.block_on(some_calls(client, (program, rules), (in_flight, left)))?;

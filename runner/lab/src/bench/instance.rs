@@ -1,6 +1,7 @@
 //! An instance of its own: nothing of another one is measured, and nothing of this one stays.
 
 use std::fs::File;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use super::{BenchError, process};
 
 /// How long a start and an end may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an instance that closed its socket may take to say why.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 /// Most of its log that is shown when it did not start, in bytes.
 const WORDS_MAX: usize = 2000;
@@ -22,6 +25,7 @@ const WORDS_MAX: usize = 2000;
 pub(super) struct Instance {
     serve: Child,
     socket: PathBuf,
+    log: PathBuf,
     is_stopped: bool,
 }
 
@@ -37,21 +41,44 @@ impl Instance {
             let names: Vec<String> = accept_unavailable.iter().map(ToString::to_string).collect();
             let _command = command.arg("--accept-unavailable").arg(names.join(","));
         }
-        let _command = command.stdin(Stdio::null()).stdout(words.try_clone().map_err(file)?).stderr(words);
+        // It ends by itself a while after nobody is there any more to end it, and has a group of its own, so that a
+        // terminal's Ctrl-C is ours to pass on.
+        let _command = command
+            .args(["--idle-exit", "60"])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(words.try_clone().map_err(file)?)
+            .stderr(words);
         let serve = command.spawn().map_err(|source| BenchError::System { doing: "start toolcell serve", source })?;
-        let mut instance = Self { serve, socket, is_stopped: false };
+        let mut instance = Self { serve, socket, log, is_stopped: false };
         let began = Instant::now();
         while std::os::unix::net::UnixStream::connect(&instance.socket).is_err() {
             let ended = instance.serve.try_wait().map_err(wait_failed)?.is_some();
             if ended || began.elapsed() > PATIENCE {
-                let text = std::fs::read_to_string(&log).unwrap_or_default();
-                let from = text.char_indices().map(|(at, _)| at).find(|at| text.len() - at <= WORDS_MAX);
-                let words = from.and_then(|at| text.get(at..)).unwrap_or_default().trim().to_owned();
-                return Err(BenchError::Start { words });
+                return Err(instance.start_error());
             }
             std::thread::sleep(PAUSE);
         }
         Ok(instance)
+    }
+
+    /// What it said last.
+    fn start_error(&self) -> BenchError {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let from = text.char_indices().map(|(at, _)| at).find(|at| text.len() - at <= WORDS_MAX);
+        BenchError::Start { words: from.and_then(|at| text.get(at..)).unwrap_or_default().trim().to_owned() }
+    }
+
+    /// The true reason of an error, if it is that the instance ended before it ever answered.
+    pub(super) fn reason(&mut self, error: BenchError) -> BenchError {
+        let began = Instant::now();
+        while began.elapsed() < LAST_WORDS {
+            if matches!(self.serve.try_wait(), Ok(Some(_))) {
+                return self.start_error();
+            }
+            std::thread::sleep(PAUSE);
+        }
+        error
     }
 
     pub(super) fn client(&self) -> Client {

@@ -37,6 +37,10 @@ fn parent_of(pid: u32) -> Option<u32> {
 }
 
 fn name_of(pid: u32) -> String {
+    // The launcher's child that opens mounts has its parent's command line and a name of its own.
+    if status(pid, "Name").as_deref() == Some("toolcell-opener") {
+        return "opener".to_owned();
+    }
     // Its second word says which part it is; a copy of a part has the same.
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let second = words.split(|byte| *byte == 0).nth(1).map(|word| String::from_utf8_lossy(word).into_owned());

@@ -1,8 +1,7 @@
 //! From payload bytes back to what they state.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use toolcell_types::json;
 use toolcell_types::{
     EXECUTOR_ID, ImageRef, LogPosition, PREDICATE_GENESIS, PREDICATE_INTENT, PREDICATE_OUTCOME, Sha256,
@@ -78,7 +77,7 @@ impl Recorded {
 /// [`StatementError`] names the member that is missing, unknown as a type, from another kind of executor, or in
 /// contradiction to another.
 pub fn read(payload: &[u8]) -> Result<Recorded, StatementError> {
-    read_with(payload, Items::Made)
+    read_with::<Value>(payload)
 }
 
 /// The same for who needs to know that it is right and where it stands: an outcome's controls are counted and not made
@@ -87,34 +86,32 @@ pub fn read(payload: &[u8]) -> Result<Recorded, StatementError> {
 /// # Errors
 /// As [`read`].
 pub fn look_over(payload: &[u8]) -> Result<Recorded, StatementError> {
-    read_with(payload, Items::Counted)
+    read_with::<IgnoredAny>(payload)
 }
 
 /// What becomes of an outcome's controls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Items {
-    Made,
-    Counted,
+trait Item: DeserializeOwned {
+    fn shown(self) -> Value;
 }
 
-impl Items {
-    fn of(self, raw: Vec<Box<RawValue>>) -> Result<Vec<Value>, StatementError> {
-        match self {
-            Self::Counted => Ok(vec![Value::Null; raw.len()]),
-            Self::Made => {
-                let made = raw.iter().map(|item| serde_json::from_str(item.get()));
-                made.collect::<Result<_, _>>().map_err(|source| StatementError::Form { source })
-            }
-        }
+impl Item for Value {
+    fn shown(self) -> Value {
+        self
     }
 }
 
-fn read_with(payload: &[u8], items: Items) -> Result<Recorded, StatementError> {
+impl Item for IgnoredAny {
+    fn shown(self) -> Value {
+        Value::Null
+    }
+}
+
+fn read_with<I: Item>(payload: &[u8]) -> Result<Recorded, StatementError> {
     let text = Text::look_at(payload)?;
     match text.predicate_type()?.as_str() {
         PREDICATE_GENESIS => genesis(text.form()?),
         PREDICATE_INTENT => intent(text.form()?),
-        PREDICATE_OUTCOME => outcome(text.form()?, items),
+        PREDICATE_OUTCOME => outcome::<I>(text.form()?),
         other => Err(member("predicateType", "one of this runner's three", other)),
     }
 }
@@ -179,7 +176,7 @@ fn genesis(statement: Statement<GenesisPredicate>) -> Result<Recorded, Statement
     Ok(Recorded::Genesis { genesis, log })
 }
 
-fn intent(statement: Statement<IntentPredicate<ReadControls>>) -> Result<Recorded, StatementError> {
+fn intent(statement: Statement<IntentPredicate<ReadControls<IgnoredAny>>>) -> Result<Recorded, StatementError> {
     let [subject] = statement.subject;
     let predicate = statement.predicate;
     common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
@@ -196,7 +193,7 @@ fn intent(statement: Statement<IntentPredicate<ReadControls>>) -> Result<Recorde
     Ok(Recorded::Intent { intent: Box::new(Intent { definition, planned: Vec::new() }), log })
 }
 
-fn outcome(statement: Statement<OutcomePredicate<ReadControls>>, items: Items) -> Result<Recorded, StatementError> {
+fn outcome<I: Item>(statement: Statement<OutcomePredicate<ReadControls<I>>>) -> Result<Recorded, StatementError> {
     let [subject] = statement.subject;
     let predicate = statement.predicate;
     common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
@@ -220,7 +217,13 @@ fn outcome(statement: Statement<OutcomePredicate<ReadControls>>, items: Items) -
         intent_index,
         started_on: details.metadata.started_on,
         finished_on: time("predicate.runDetails.metadata.finishedOn", details.metadata.finished_on)?,
-        controls: items.of(predicate.controls.items.ok_or_else(|| missing("predicate.controls.items"))?)?,
+        controls: predicate
+            .controls
+            .items
+            .ok_or_else(|| missing("predicate.controls.items"))?
+            .into_iter()
+            .map(Item::shown)
+            .collect(),
         status: ending.status,
         is_error: ending.is_error,
         effect: ending.effect.value,

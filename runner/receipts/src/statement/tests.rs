@@ -236,3 +236,17 @@ fn looking_over_finds_the_same_as_reading_and_only_counts_the_controls() {
         assert_eq!(whole.unwrap_err().to_string(), seen.unwrap_err().to_string());
     }
 }
+
+#[test]
+fn an_object_that_a_reader_gives_another_meaning_is_refused() {
+    let [_, _, payload] = samples::payloads();
+    let with = |name: &str| {
+        let mut statement: serde_json::Value = serde_json::from_slice(&payload).unwrap();
+        statement["predicate"]["outcome"]["data"] = json!({"x": {name: "{\"a\":1,\"a\":-0}"}});
+        serde_json::to_string(&statement).unwrap()
+    };
+    let hidden = with("$serde_json::private::RawValue");
+    assert!(matches!(read(hidden.as_bytes()), Err(StatementError::Json { .. })));
+    assert!(matches!(look_over(hidden.as_bytes()), Err(StatementError::Json { .. })));
+    assert!(read(with("RawValue").as_bytes()).is_ok(), "the control");
+}

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolcell_types::{
     CallId, CallState, ControlId, Effect, LimitHit, Limits, LogPosition, MountSpec, Sha256, Status, ToolError, Usage,
@@ -164,16 +163,16 @@ pub(super) struct Controls {
     pub(super) items: Option<Vec<Value>>,
 }
 
-/// [`Controls`] as they are read: of what is planned only the form matters, and items are made values only where they are
-/// shown.
+/// [`Controls`] as they are read: of what is planned only the form matters, and items are of the reader's choice.
 #[derive(Debug, Deserialize)]
-pub(super) struct ReadControls {
+#[serde(bound(deserialize = "I: Deserialize<'de>"))]
+pub(super) struct ReadControls<I> {
     pub(super) mode: String,
     #[serde(default)]
     #[expect(dead_code, reason = "read for its form alone")]
     pub(super) planned: Option<Vec<ReadPlanned>>,
     #[serde(default)]
-    pub(super) items: Option<Vec<Box<RawValue>>>,
+    pub(super) items: Option<Vec<I>>,
 }
 
 /// [`Planned`], for its form alone.

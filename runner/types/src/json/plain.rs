@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
-use super::{DEPTH_MAX, NODES_MAX, within};
+use super::{DEPTH_MAX, NODES_MAX, RESERVED, within};
 use crate::BODY_MAX_BYTES;
 
 /// Whether the text is strict JSON and has no number with a point or an exponent. If not, [`super::parse_strict`] says
@@ -91,6 +91,9 @@ impl<'de> Visitor<'de> for Plain<'_> {
         }
         let mut keys = Vec::new();
         while let Some(Key(key)) = members.next_key()? {
+            if key.starts_with(RESERVED) {
+                return no();
+            }
             keys.push(key);
             members.next_value_seed(self.inside())?;
         }
@@ -154,6 +157,8 @@ mod tests {
             r#"{"a":1,"b":2,"a":3}"#,
             r#"{"a":1,"\u0061":2}"#,
             r#"[{"k":{"x":1,"x":1}}]"#,
+            r#"{"a":{"$serde_json::private::RawValue":"{}"}}"#,
+            r#"{"$serde_json::private::Number":"1"}"#,
             r#""\ud800""#,
             "\u{feff}1",
             deep.as_str(),
