@@ -215,6 +215,6 @@ fn a_cell_s_memory_holds_nothing_of_an_earlier_caller_s_mounts() {
     let init = next.processes().into_iter().find(|process| process.name.starts_with("toolcell")).unwrap();
     let (found, seen) = has_in_memory(init.pid, marker.as_bytes());
     assert!(!found, "in {seen} bytes of process {}", init.pid);
-    let (control, _) = has_in_memory(init.pid, b"/usr/local/bin");
-    assert!(seen > 100_000 && control, "its own plan is there: the control");
+    let (control, _) = has_in_memory(init.pid, b"--deny-path");
+    assert!(seen > 100_000 && control, "the launcher's own words are there: the control");
 }
