@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use toolcell_tests::{
-    Instance, Need, Request, Running, Setup, cgroup_roots, command, eventually, fresh_id, groups_named, needs,
-    program_on_host, run,
+    Instance, Need, OPENER, Process, Request, Running, Setup, cgroup_roots, command, eventually, fresh_id,
+    groups_named, needs, program_on_host, run,
 };
 use toolcell_types::Verdict;
 
@@ -69,7 +69,10 @@ fn a_group_that_is_ours_alone_holds_the_cells_and_us_in_a_leaf() {
     let own = place.0.file_name().unwrap().to_str().unwrap();
     assert_eq!(cell(&running), format!("/{own}/{}/cell-1", instance.name()));
     assert_eq!(place.procs(""), Vec::<u32>::new(), "no process in an inner group");
-    let mut parts = [instance.launcher(), instance.daemon(), instance.signer()].map(|part| part.pid);
+    let launcher = instance.launcher().pid;
+    let is_opener = |process: &Process| process.parent == launcher && process.name == OPENER;
+    let opener = eventually("the opener of mounts", || Process::all().into_iter().find(is_opener));
+    let mut parts = [launcher, instance.daemon().pid, instance.signer().pid, opener.pid];
     let mut inside = place.procs("runner");
     parts.sort_unstable();
     inside.sort_unstable();
@@ -102,7 +105,7 @@ fn a_container_s_top_group_holds_the_cells() {
     let running = Running::until_up(&instance, &waits());
     let own = place.0.file_name().unwrap().to_str().unwrap();
     assert_eq!(cell(&running), format!("/{own}/{}/cell-1", instance.name()));
-    assert_eq!(place.procs("runner").len(), 3);
+    assert_eq!(place.procs("runner").len(), 4, "launcher, daemon, signer, and who opens mounts");
     cancel(&running);
 }
 
