@@ -194,6 +194,11 @@ fn with_almost_no_privilege_all_controls_are_enforced_and_with_more_as_well() {
     let container = || grounds.container().flags(&Flag::ALL);
     let least = ["--cap-drop", "ALL", "--cap-add", "SETUID", "--cap-add", "SETGID", "--cap-add", "SETFCAP"];
     let least = container().with(&least).with(&["--security-opt", "no-new-privileges"]);
+    // On a volume that is as fresh as the first time: nothing of doctor's stays, and serve takes it.
+    let (code, report) = doctor(&least);
+    assert_eq!((code, report.ready), (0, true), "{report:?}");
+    let left = least.run(&["/bin/busybox", "ls", "-A", "/var/lib/toolcell"]);
+    assert_eq!((left.code, left.text().as_str()), (0, ""), "nothing stays: {}", left.stderr);
     for container in
         [least, container().with(&["--cgroupns", "private"]), container().with(&["--cap-add", "SYS_ADMIN"])]
     {

@@ -6,9 +6,12 @@ mod rootless;
 
 use std::collections::BTreeMap;
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use serde_json::Value;
 use toolcell_tests::{
-    Connection, Finished, Home, Instance, Need, Request, Setup, command, needs, run, toolcell, toolcell_path,
+    Connection, Finished, Home, Instance, Live, Need, Process, Request, Setup, command, eventually, needs, run,
+    toolcell, toolcell_path,
 };
 use toolcell_types::doctor::{CheckState, DoctorReport, Proof};
 use toolcell_types::{Answer, ControlId, ErrorCode, Verdict};
@@ -149,6 +152,38 @@ fn a_place_that_is_in_use_is_told_by_its_process_and_left_alone() {
     // All else is seen as if it were free.
     same(&report, &instance.call(&Request::exec(&["true"])));
     proven(&report);
+}
+
+/// What a killed one leaves holds a private key.
+#[test]
+fn what_a_killed_doctor_leaves_goes_with_the_next() {
+    needs!(Need::Root);
+    let home = Setup::default().home();
+    let left = || -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(home.dir()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.to_string_lossy().contains(".toolcell-doctor-")).collect()
+    };
+    let killed = Live::start(&mut home.doctor(&["--json"]));
+    let trial =
+        eventually("the trial's key", || left().pop().filter(|path| path.join("state/signer/public.pem").exists()));
+    killed.signal(Signal::SIGKILL);
+    assert_ne!(killed.finish().code, 0);
+    assert_eq!(left(), [trial.clone()], "the control: it stays");
+    let of_trial = || {
+        let name = trial.to_string_lossy().into_owned();
+        Process::all().into_iter().filter(move |process| process.line.contains(&name) && process.state != 'Z')
+    };
+    // One whose instance still runs is left alone.
+    let report = report_of(&run(&mut home.doctor(&["--json"])).expect_code(0));
+    assert!(report.ready);
+    assert!(of_trial().next().is_some() && trial.exists());
+    for process in of_trial() {
+        let pid = Pid::from_raw(i32::try_from(process.pid).unwrap());
+        nix::sys::signal::kill(pid, Signal::SIGTERM).unwrap_or_default();
+    }
+    eventually("the trial's instance to end", || of_trial().next().is_none().then_some(()));
+    assert_eq!(run(&mut home.doctor(&["--json"])).code, 0);
+    assert_eq!(left(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod signals;
 mod start;
 mod state;
 mod tenure;
+mod trial_home;
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -41,6 +42,7 @@ use self::signals::Signals;
 use self::start::{Audience, Outfit, Parts, launcher_arguments};
 use self::state::State;
 use self::tenure::Tenure;
+pub(crate) use self::trial_home::TrialHome;
 use crate::args::{LogFormat, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -100,6 +102,7 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     settings.policy.as_deref().map(checks::policy).transpose()?;
     holder::make_way(&settings)?;
     let state = State::open(&settings.state, PATIENCE)?;
+    trial_home::sweep(&state.path, &settings.runtime);
     let instance = state.instance()?;
     let signals = Signals::hold()?;
     listener::make_folder(&settings.runtime)?;
