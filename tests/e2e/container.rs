@@ -259,6 +259,10 @@ fn the_image_of_the_dockerfile_serves_as_root_and_as_an_ordinary_user() {
     let answered = eventually("the daemon to serve", || Some(started.exec(&line)).filter(|done| done.code == 0));
     assert_eq!(answered.text(), "forty-two\n");
     assert!(answered.stderr.contains("29 of 29 controls enforced"), "{}", answered.stderr);
+    let asked = started.exec(&["toolcell", "doctor", "--json"]);
+    let report: DoctorReport = serde_json::from_value(asked.json()).expect("a report");
+    assert_eq!((asked.code, report.ready, report.serve.served_by), (0, true, Some(1)), "{:?}", report.serve);
+    assert!(!report.serve.remedy.unwrap().contains("kill"), "it would end the container");
     let (code, said) = started.stop();
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("serving /run/toolcell/toolcell.sock"), "{said}");

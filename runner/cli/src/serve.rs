@@ -34,6 +34,7 @@ use rustix::fs::{Mode, OFlags};
 pub(crate) use self::checks::policy as check_policy;
 pub(crate) use self::error::ServeError;
 use self::error::{call, file};
+pub(crate) use self::holder::Serving;
 pub(crate) use self::place::Place;
 use self::rootless::RootlessError;
 pub(crate) use self::rootless::own_places;

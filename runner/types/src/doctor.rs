@@ -225,7 +225,10 @@ pub struct HostWarning {
 pub struct ServeCheck {
     /// Whether it did, with the given flags but in a place of its own, and whether the given place is free.
     pub starts: bool,
-    /// Why not.
+    /// The process of the toolcell that has this state and socket already and of which calls run; then no other has to start.
+    #[serde(default)]
+    pub served_by: Option<i32>,
+    /// Why it does not start, or why calls do not run although it does.
     pub reason: Option<String>,
     /// The one thing to do.
     pub remedy: Option<String>,
@@ -244,7 +247,7 @@ pub struct DoctorReport {
     pub is_root: bool,
     /// What tells that this is a container, if anything does.
     pub container: Option<String>,
-    /// `serve` starts, and no required control is missing: calls run.
+    /// `serve` starts, or serves already, and no required control is missing: calls run.
     pub ready: bool,
     /// Whether `serve` starts.
     pub serve: ServeCheck,
@@ -271,8 +274,9 @@ impl DoctorReport {
     /// Sets [`Self::ready`] by the rest.
     #[must_use]
     pub fn judged(mut self) -> Self {
-        self.ready =
-            self.serve.starts && self.controls.len() == ControlId::ALL.len() && self.missing().next().is_none();
+        self.ready = (self.serve.starts || self.serve.served_by.is_some())
+            && self.controls.len() == ControlId::ALL.len()
+            && self.missing().next().is_none();
         self
     }
 }
@@ -286,7 +290,7 @@ mod tests {
     fn a_report_has_this_shape() {
         let json = serde_json::json!({
             "version": "0.1.0", "architecture": "x86_64", "kernel": "6.1.0", "is_root": true, "container": null,
-            "ready": false, "serve": { "starts": false, "reason": "in use", "remedy": "end it" },
+            "ready": false, "serve": { "starts": false, "served_by": null, "reason": "in use", "remedy": "end it" },
             "accept_unavailable": ["landlock.net"],
             "controls": [{
                 "id": "seccomp", "state": "enforced", "required": true, "proof": "two-sided",

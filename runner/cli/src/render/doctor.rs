@@ -99,6 +99,13 @@ fn setting(warning: &HostWarning) -> String {
 }
 
 fn verdict(report: &DoctorReport) -> String {
+    if let (true, Some(reason)) = (report.ready && report.serve.served_by.is_some(), &report.serve.reason) {
+        let mut text = wrapped(&format!("ready: {}, and calls run there", clean(reason)), 0, 2);
+        if let Some(remedy) = &report.serve.remedy {
+            text.push_str(&wrapped(&format!("do: {}", clean(remedy)), 2, 4));
+        }
+        return text;
+    }
     if report.ready {
         return wrapped("ready: `serve` starts with these options, and calls run", 0, 2);
     }
@@ -227,10 +234,24 @@ mod tests {
     }
 
     #[test]
+    fn one_that_serves_already_is_ready_and_nobody_is_told_to_end_it() {
+        let mut served = report(vec![check(ControlId::Seccomp, CheckState::Enforced)]);
+        served.ready = true;
+        served.serve = ServeCheck {
+            starts: false,
+            served_by: Some(7),
+            reason: Some("process 7 serves /s already".to_owned()),
+            remedy: Some("nothing".to_owned()),
+        };
+        assert_eq!(verdict(&served), "ready: process 7 serves /s already, and calls run there\n  do: nothing\n");
+    }
+
+    #[test]
     fn a_serve_that_does_not_start_says_why_and_nothing_from_elsewhere_reaches_the_terminal() {
         let mut broken = report(Vec::new());
         broken.serve = ServeCheck {
             starts: false,
+            served_by: None,
             reason: Some("/run/t.sock is in use by \u{1b}[31manother".to_owned()),
             remedy: Some("end it with `kill 7`".to_owned()),
         };

@@ -9,6 +9,7 @@ use std::path::Path;
 use toolcell_types::ControlId;
 
 use super::error::{ServeError, file};
+use super::holder::Serving;
 use super::settings::{self, Settings};
 use super::trial_home::TrialHome;
 use super::{checks, holder, listener, own_places, state};
@@ -51,6 +52,14 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(source) => file("look at", socket, Err(source)),
         }
+    }
+
+    /// The toolcell that serves here already, if one does.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub(crate) fn serving(&self) -> Result<Option<Serving>, ServeError> {
+        holder::serving(&self.settings)
     }
 
     /// Makes the folder of a trial where the state is, or will be: on the file system that the state is to be on.
