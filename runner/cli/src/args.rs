@@ -16,7 +16,7 @@ pub(crate) use bench::BenchArgs;
 pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
 pub(crate) use docker::foreign_in;
 pub(crate) use parts::{DaemonArgs, DoctorArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs, SurveyProbeArgs};
-pub(crate) use values::{EnvArg, MountArg, cgroup_parent, mode as socket_mode};
+pub(crate) use values::{EnvArg, MountArg, UID_BASES, cgroup_parent, mode as socket_mode};
 
 use crate::exit;
 

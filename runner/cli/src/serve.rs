@@ -36,7 +36,6 @@ pub(crate) use self::error::ServeError;
 use self::error::{call, file};
 pub(crate) use self::holder::Serving;
 pub(crate) use self::place::Place;
-use self::rootless::RootlessError;
 pub(crate) use self::rootless::own_places;
 use self::settings::Settings;
 use self::signals::Signals;
@@ -88,9 +87,8 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     let is_root = rustix::process::geteuid().is_root();
     let places = own_places().map_err(|source| ServeError::Rootless { source })?;
     let settings = settings::of(args, &places)?;
-    if !is_root && settings.socket_mode & 0o077 != 0 {
-        let source = RootlessError::SocketMode { mode: settings.socket_mode };
-        return Err(ServeError::Rootless { source });
+    if !is_root {
+        checks::for_ordinary_users(&settings)?;
     }
     call("setting up the log", logs::begin(settings.log_format).map_err(std::io::Error::other))?;
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.

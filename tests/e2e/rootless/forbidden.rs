@@ -41,12 +41,14 @@ fn a_machine_that_allows_no_user_namespace_is_told_the_sysctl() {
 }
 
 #[test]
-fn a_socket_for_others_is_refused_without_root() {
+fn a_socket_for_others_and_ids_of_one_s_choice_are_refused_without_root() {
     needs!(Need::OrdinaryUsers);
     let user = OrdinaryUser::without_ids();
     let refused = Setup::default().user(&user).flags(&["--socket-mode", "0666"]).fails_to_start();
     assert!(refused.code != 0 && refused.stderr.contains("serves its own user alone"), "{}", refused.stderr);
     drop(Setup::default().user(&user).flags(&["--socket-mode", "0600"]).start());
+    let refused = Setup::default().user(&user).flags(&["--uid-base", "70000"]).fails_to_start();
+    assert!(refused.code != 0 && refused.stderr.contains("--uid-base 70000 is for root"), "{}", refused.stderr);
 }
 
 /// What a user with a range is told about its identity when newuidmap cannot be used.

@@ -98,6 +98,8 @@ pub(crate) enum ServeError {
     NoIds {
         /// Where the search began.
         from: u32,
+        /// Whether that was named, and the map holds no such range at all; else all are taken.
+        is_outside: bool,
     },
     /// A part ended, or took too long, before the daemon was ready.
     #[error("the {part} {why} before anything was served")]
@@ -135,6 +137,9 @@ impl ServeError {
             Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
             Self::InUse { remedy, .. } => remedy.clone(),
             Self::Policy { .. } => "correct the policy; no daemon was started or ended for it".to_owned(),
+            Self::NoIds { is_outside: true, .. } => {
+                "leave --uid-base out, or name one from which 65536 ids lie in /proc/self/uid_map and /proc/self/gid_map".to_owned()
+            }
             Self::NoIds { .. } => "end another instance, or name another range with --uid-base".to_owned(),
             Self::Cgroups { source, .. } => source.remedy().to_owned(),
             Self::Call { .. } => {
@@ -210,6 +215,7 @@ mod tests {
             ServeError::Rootless { source: RootlessError::NoRuntime },
             ServeError::Rootless { source: RootlessError::NoHome },
             ServeError::Rootless { source: RootlessError::SocketMode { mode: 0o666 } },
+            ServeError::Rootless { source: RootlessError::UidBase { base: 70_000 } },
             ServeError::Rootless { source: RootlessError::Helper { source: io() } },
             ServeError::Rootless {
                 source: RootlessError::Map { file: "/proc/self/uid_map", wanted: "1 1 1".into(), got: String::new() },
@@ -234,7 +240,8 @@ mod tests {
                 folder: path(),
                 faults: toolcell_policy::Policy::parse(&[("tools.toml".to_owned(), b"x".to_vec())]).unwrap_err(),
             },
-            ServeError::NoIds { from: 7 },
+            ServeError::NoIds { from: 7, is_outside: false },
+            ServeError::NoIds { from: 7, is_outside: true },
             ServeError::Cgroups {
                 what: "the cgroups of this instance cannot be set up",
                 source: toolcell_cell::CgroupError::Access { action: "make", path: path(), source: io() },

@@ -20,6 +20,14 @@ pub(crate) enum RootlessError {
         /// The mode that was asked for.
         mode: u32,
     },
+    /// Ids are named, and an ordinary user has none to choose from.
+    #[error(
+        "--uid-base {base} is for root: without root the ids of cells are the user's own in /etc/subuid and /etc/subgid"
+    )]
+    UidBase {
+        /// The first id that was asked for.
+        base: u32,
+    },
     /// The kernel refuses user namespaces, or everything in them.
     #[error("this machine does not let an ordinary user have a user namespace: {}", cause.why)]
     Forbidden {
@@ -59,6 +67,7 @@ impl RootlessError {
             }
             Self::NoHome => "export HOME, or XDG_STATE_HOME, or name a folder with --state".to_owned(),
             Self::SocketMode { .. } => "leave it out, or serve others from an instance that root starts".to_owned(),
+            Self::UidBase { .. } => "leave it out, or start toolcell as root".to_owned(),
             Self::Forbidden { cause, .. } => cause.remedy.clone(),
             Self::Helper { .. } => "look at the limits of this user: processes, memory".to_owned(),
             Self::Map { .. } => "look at the user's lines in /etc/subuid and /etc/subgid".to_owned(),
