@@ -90,6 +90,28 @@ fn a_user_who_may_have_no_user_namespace_is_told_the_setting_and_with_it_serve_s
 }
 
 #[test]
+fn a_socket_where_the_user_may_have_none_is_told_and_no_start_finds_one() {
+    needs!(Need::OrdinaryUsers);
+    let user = OrdinaryUser::without_ids();
+    let accepted = accepted(&user);
+    let line = |command: &'static str, socket: &str| {
+        run(&mut user.toolcell(&[command, "--socket", socket, "--accept-unavailable", &accepted]))
+    };
+    for socket in ["/etc/toolcell-tests.sock", "/proc/toolcell-tests.sock", "/etc/toolcell-tests/s"] {
+        let told = line("doctor", socket);
+        assert_eq!(told.code, 1, "{}", told.text());
+        let flat = told.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&format!("cannot listen at {socket}")), "{}", told.text());
+        assert!(flat.contains("--socket"), "{}", told.text());
+        assert_ne!(line("serve", socket).code, 0, "{socket}");
+    }
+    let own = user.runtime().join("lab/s");
+    let told = line("doctor", &own.display().to_string());
+    assert_eq!(told.code, 0, "{}", told.text());
+    assert!(!user.runtime().join("lab").exists(), "the control, and nothing stays");
+}
+
+#[test]
 fn without_a_place_for_a_socket_it_is_told_which_variable_to_set() {
     needs!(Need::OrdinaryUsers);
     let user = OrdinaryUser::without_ids();

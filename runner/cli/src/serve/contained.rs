@@ -88,6 +88,17 @@ fn call<T, E: Into<io::Error>>(what: &'static str, result: std::result::Result<T
     result.map_err(|source| ContainedError::Call { what, source: source.into() })
 }
 
+/// Does something as this process, and if that is refused to root, once more [`within`] the namespaces, as serve itself would.
+pub(super) fn with_root_s_privilege(act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    match act() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && rustix::process::geteuid().is_root() => {
+            // What the namespaces are refused for is told elsewhere.
+            within(act).map_err(|_again| error)
+        }
+        other => other,
+    }
+}
+
 /// Does something in a process of its own that has entered the namespaces, in which root has root's privilege over the files
 /// of every id that there is. The process goes with the act, and with its parent. Needs a single thread.
 ///

@@ -133,6 +133,7 @@ impl ServeError {
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
             }
+            Self::File { doing: "listen at", .. } => "name a socket in a folder in which this user can make one, with --socket".to_owned(),
             Self::File { path, .. } => format!("look at {} and the folders above it", path.display()),
             Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
             Self::InUse { remedy, .. } => remedy.clone(),
@@ -234,6 +235,7 @@ mod tests {
             },
             ServeError::Settings { path: path(), source: toml::from_str::<toml::Table>("x").unwrap_err() },
             ServeError::File { doing: "open", path: path(), source: io() },
+            ServeError::File { doing: "listen at", path: path(), source: io() },
             ServeError::Unsafe { path: path(), why: "is a link", remedy: "remove it" },
             ServeError::InUse { path: path(), holder: "another".to_owned(), remedy: "end it".to_owned() },
             ServeError::Policy {

@@ -37,7 +37,8 @@ impl Place {
         &self.settings.accept_unavailable
     }
 
-    /// Whether a start would find its place: who has it, and what is wrong with it. Changes nothing.
+    /// Whether a start would find its place: who has it, and what is wrong with it. Leaves nothing behind: beside the socket
+    /// another is made and removed.
     ///
     /// # Errors
     /// What the start would say.
@@ -47,11 +48,11 @@ impl Place {
         let socket = &self.settings.socket;
         listener::check_path(socket)?;
         match socket.symlink_metadata() {
-            Ok(seen) if !seen.file_type().is_socket() => Err(listener::no_socket(socket)),
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => file("look at", socket, Err(source)),
+            Ok(seen) if !seen.file_type().is_socket() => return Err(listener::no_socket(socket)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return file("look at", socket, Err(error)),
+            Ok(_) | Err(_) => {}
         }
+        listener::try_folder(socket)
     }
 
     /// The toolcell that serves here already, if one does.

@@ -150,12 +150,7 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     };
-    match all() {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && rustix::process::geteuid().is_root() => {
-            contained::within(all)
-        }
-        other => other,
-    }
+    contained::with_root_s_privilege(all)
 }
 
 #[cfg(test)]
