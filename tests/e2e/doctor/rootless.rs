@@ -118,6 +118,12 @@ fn without_a_place_for_a_socket_it_is_told_which_variable_to_set() {
     let mut line = user.toolcell(&["doctor", "--json"]);
     let report = report_of(&run(line.env_remove("XDG_RUNTIME_DIR")).expect_code(1));
     assert!(report.serve.reason.unwrap().contains("XDG_RUNTIME_DIR"));
-    assert!(report.serve.remedy.unwrap().contains("export XDG_RUNTIME_DIR="));
+    let remedy = report.serve.remedy.unwrap();
+    assert!(remedy.contains("export XDG_RUNTIME_DIR="), "{remedy}");
+    // As it is told, up to where other ways begin.
+    let shell = format!("{} && exec \"$0\" doctor --json", remedy.split([',', ';']).next().unwrap());
+    let mut line = user.command("sh");
+    let done = run(line.env_remove("XDG_RUNTIME_DIR").args(["-c", &shell, &user.binary()]));
+    assert!(report_of(&done).serve.starts, "{shell}: {}", done.stderr);
     assert!(report.controls.iter().all(|control| control.state == CheckState::Unknown));
 }

@@ -10,7 +10,10 @@ use toolcell_doctor::remedies::{self, Cause};
 pub(crate) enum RootlessError {
     /// No place for the socket.
     #[error("XDG_RUNTIME_DIR is not set to a folder: there is no place for a socket of your own")]
-    NoRuntime,
+    NoRuntime {
+        /// Whether the folder that systemd makes at a login is there all the same.
+        has_login: bool,
+    },
     /// No place for the state.
     #[error("neither XDG_STATE_HOME nor HOME is set to a folder: there is no place for your key and ledger")]
     NoHome,
@@ -60,9 +63,10 @@ impl RootlessError {
     /// What to do next, one sentence.
     pub(crate) fn remedy(&self) -> String {
         match self {
-            Self::NoRuntime => {
-                "export XDG_RUNTIME_DIR=/run/user/$(id -u), or another folder of your own that nobody else \
-                                can change (a login through systemd sets it); or start it as root"
+            Self::NoRuntime { has_login: true } => "export XDG_RUNTIME_DIR=/run/user/$(id -u)".to_owned(),
+            Self::NoRuntime { has_login: false } => {
+                "mkdir -p -m 700 ~/.toolcell-run && export XDG_RUNTIME_DIR=~/.toolcell-run, or name another folder of your own \
+                 that nobody else can change (a login through systemd makes one); or start it as root"
                     .to_owned()
             }
             Self::NoHome => "export HOME, or XDG_STATE_HOME, or name a folder with --state".to_owned(),
