@@ -15,14 +15,46 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
         format!("toolcell {} on {}, Linux {}, {user}{container}", report.version, report.architecture, report.kernel);
     let mut text = wrapped(&clean(&head), 0, 2);
     text.push('\n');
-    text.push_str(&table(&report.controls));
-    text.push_str(&missing(&report.controls));
-    if !report.warnings.is_empty() {
-        text.push_str("\nSettings of this machine that take away second lines:\n");
-        report.warnings.iter().for_each(|warning| text.push_str(&setting(warning)));
+    // What keeps `serve` from starting stands first, and once; what was seen all the same follows.
+    let is_first = !report.serve.starts && !report.ready;
+    if is_first {
+        text.push_str(&verdict(report));
+        if report.controls.iter().all(|control| control.proof == Proof::None) {
+            text.push_str(&unseen(&report.controls));
+            text.push_str(&settings(&report.warnings));
+            return text;
+        }
+        text.push('\n');
     }
-    text.push('\n');
-    text.push_str(&verdict(report));
+    text.push_str(&table(&report.controls));
+    text.push_str(&missing(&report.controls, report.serve.reason.as_deref().filter(|_| is_first)));
+    text.push_str(&settings(&report.warnings));
+    if !is_first {
+        text.push('\n');
+        text.push_str(&verdict(report));
+    }
+    text
+}
+
+/// Of which controls something is known although no cell was there: they are missing by what keeps `serve` from starting.
+fn unseen(controls: &[ControlCheck]) -> String {
+    let missing = controls.iter().filter(|control| control.state == CheckState::Unavailable);
+    let missing: Vec<&str> = missing.map(|control| control.id.as_str()).collect();
+    let rest = "there was no cell to see the controls in";
+    let words = if missing.is_empty() {
+        rest.to_owned()
+    } else {
+        format!("missing by it: {}; of the rest {rest}", missing.join(", "))
+    };
+    wrapped(&words, 2, 4)
+}
+
+fn settings(warnings: &[HostWarning]) -> String {
+    let mut text = String::new();
+    if !warnings.is_empty() {
+        text.push_str("\nSettings of this machine that take away second lines:\n");
+        warnings.iter().for_each(|warning| text.push_str(&setting(warning)));
+    }
     text
 }
 
@@ -63,8 +95,8 @@ fn tried(side: &Side) -> String {
     }
 }
 
-/// What is not enforced, together where reason and remedy are the same.
-fn missing(controls: &[ControlCheck]) -> String {
+/// What is not enforced, together where reason and remedy are the same; `told` is a reason that stands above already.
+fn missing(controls: &[ControlCheck], told: Option<&str>) -> String {
     let mut groups: Vec<(Vec<String>, &ControlCheck)> = Vec::new();
     for control in controls.iter().filter(|control| control.state != CheckState::Enforced) {
         let name = format!("{}{}", control.id, if control.required { "" } else { " (not required)" });
@@ -80,6 +112,10 @@ fn missing(controls: &[ControlCheck]) -> String {
     for (names, control) in groups {
         let word = state(control.state);
         text.push_str(&format!("\n{}", wrapped(&format!("{}: {word}", names.join(", ")), 0, 2)));
+        if told.is_some() && control.reason.as_deref() == told {
+            text.push_str(&wrapped("why, and what to do: see above", 2, 7));
+            continue;
+        }
         if let Some(reason) = &control.reason {
             text.push_str(&wrapped(&format!("why: {}", clean(reason)), 2, 7));
         }
@@ -231,6 +267,43 @@ mod tests {
         (fine.ready, fine.warnings) = (true, Vec::new());
         let text = doctor(&fine);
         assert!(text.ends_with("\n\nready: `serve` starts with these options, and calls run\n"), "{text}");
+    }
+
+    #[test]
+    fn why_serve_does_not_start_stands_first_and_once() {
+        let (reason, remedy) = ("this machine has no groups", "mount them");
+        let refused = |control: ControlCheck| ControlCheck {
+            proof: Proof::None,
+            reason: Some(format!("serve did not start: {reason}")),
+            remedy: Some(remedy.to_owned()),
+            ..control
+        };
+        let mut broken = report(vec![
+            refused(check(ControlId::Seccomp, CheckState::Unknown)),
+            refused(check(ControlId::CgroupMemory, CheckState::Unavailable)),
+        ]);
+        broken.serve = ServeCheck {
+            starts: false,
+            served_by: None,
+            reason: Some(reason.to_owned()),
+            remedy: Some(remedy.to_owned()),
+        };
+        broken.warnings.clear();
+        let text = doctor(&broken);
+        assert_eq!(text.matches(reason).count(), 1, "{text}");
+        assert!(text.lines().nth(2).unwrap().contains(reason) && text.lines().count() <= 6, "{text}");
+        assert!(text.contains("missing by it: cgroup.memory"), "{text}");
+        // Where the rest was seen all the same.
+        let seen = check(ControlId::Seccomp, CheckState::Enforced);
+        let lacks =
+            ControlCheck { reason: Some(reason.to_owned()), ..check(ControlId::CgroupMemory, CheckState::Unavailable) };
+        broken.controls = vec![seen, lacks];
+        let text = doctor(&broken);
+        assert_eq!(text.matches(reason).count(), 1, "{text}");
+        assert!(
+            text.contains("two-sided") && text.contains("cgroup.memory: unavailable\n  why, and what to do: see above"),
+            "{text}"
+        );
     }
 
     #[test]
