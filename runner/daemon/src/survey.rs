@@ -72,6 +72,7 @@ async fn survey(daemon: &Daemon) -> Result<DoctorReport, Problem> {
         // It does.
         serve: ServeCheck { starts: true, ..ServeCheck::default() },
         accept_unavailable: daemon.accept_unavailable.clone(),
+        go_without: Vec::new(),
         controls: assess(&looked),
         warnings: warnings(&host),
     };

@@ -32,6 +32,10 @@ fn what_an_ordinary_user_lacks_is_told_with_the_way_to_it_and_accepted_by_name()
             }
         }
         proven(&report);
+        let named: std::collections::BTreeSet<&str> = report.go_without.iter().map(|id| id.as_str()).collect();
+        let needed = accepted(&user);
+        assert_eq!(named, needed.split(',').collect(), "what has to be accepted is in the report");
+        assert!(lacks.iter().all(|id| report.serve.reason.as_ref().unwrap().contains(id)), "{:?}", report.serve);
         // A call is refused for the same, and names the same.
         let refused = run(&mut user.toolcell(&["run", "--", "true"]));
         assert_ne!(refused.code, 0);

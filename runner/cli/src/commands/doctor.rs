@@ -102,6 +102,7 @@ fn nothing_seen(host: &HostFacts, accepted: Vec<ControlId>, refusal: &Refusal) -
         serve: refusal.clone().into_check(),
         controls,
         accept_unavailable: accepted,
+        go_without: Vec::new(),
         warnings: warnings(host),
     }
 }

@@ -153,19 +153,16 @@ fn verdict(report: &DoctorReport) -> String {
         }
     }
     let doubtful: Vec<&str> = report.doubtful().map(|control| control.id.as_str()).collect();
-    let missing: Vec<&str> = report.missing().map(|control| control.id.as_str()).collect();
-    // If no cell could be tried, accepting what is unknown would be no help.
-    let is_known = report.missing().all(|control| control.state == CheckState::Unavailable) && doubtful.is_empty();
+    let has_missing = report.missing().next().is_some();
     if !doubtful.is_empty() {
         let words = format!("not ready: it cannot be shown that these hold in a cell: {}", doubtful.join(", "));
         text.push_str(&wrapped(&words, 0, 2));
-    } else if report.serve.starts && !missing.is_empty() {
+    } else if report.serve.starts && has_missing {
         let words = "not ready: `serve` starts, and calls do not run, as required controls are missing (see above)";
         text.push_str(&wrapped(words, 0, 2));
     }
-    if is_known && !missing.is_empty() {
-        let accepted = report.accept_unavailable.iter().map(|id| id.as_str());
-        let all: Vec<&str> = missing.iter().copied().chain(accepted).collect();
+    if !report.go_without.is_empty() {
+        let all: Vec<&str> = report.go_without.iter().map(|id| id.as_str()).collect();
         let words = format!("or do without, which every receipt then says: --accept-unavailable={}", all.join(","));
         text.push_str(&wrapped(&words, 2, 4));
     }
@@ -238,6 +235,7 @@ mod tests {
             ready: false,
             serve: ServeCheck { starts: true, ..ServeCheck::default() },
             accept_unavailable: vec![ControlId::UsernsNested],
+            go_without: Vec::new(),
             controls,
             warnings: vec![HostWarning {
                 setting: "kernel.core_pattern".to_owned(),
@@ -251,12 +249,15 @@ mod tests {
 
     #[test]
     fn a_report_is_a_table_the_missing_the_settings_and_a_verdict() {
-        let text = doctor(&report(vec![
-            check(ControlId::Seccomp, CheckState::Enforced),
-            check(ControlId::CgroupMemory, CheckState::Unavailable),
-            check(ControlId::CgroupPids, CheckState::Unavailable),
-            check(ControlId::LandlockNet, CheckState::Unknown),
-        ]));
+        let text = doctor(
+            &report(vec![
+                check(ControlId::Seccomp, CheckState::Enforced),
+                check(ControlId::CgroupMemory, CheckState::Unavailable),
+                check(ControlId::CgroupPids, CheckState::Unavailable),
+                check(ControlId::LandlockNet, CheckState::Unknown),
+            ])
+            .judged(),
+        );
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         insta::assert_snapshot!(text);
     }
