@@ -194,6 +194,11 @@ fn with_almost_no_privilege_all_controls_are_enforced_and_with_more_as_well() {
     let container = || grounds.container().flags(&Flag::ALL);
     let least = ["--cap-drop", "ALL", "--cap-add", "SETUID", "--cap-add", "SETGID", "--cap-add", "SETFCAP"];
     let least = container().with(&least).with(&["--security-opt", "no-new-privileges"]);
+    // On a volume that is as fresh as the first time: nothing of doctor's stays, and serve takes it.
+    let (code, report) = doctor(&least);
+    assert_eq!((code, report.ready), (0, true), "{report:?}");
+    let left = least.run(&["/bin/busybox", "ls", "-A", "/var/lib/toolcell"]);
+    assert_eq!((left.code, left.text().as_str()), (0, ""), "nothing stays: {}", left.stderr);
     for container in
         [least, container().with(&["--cgroupns", "private"]), container().with(&["--cap-add", "SYS_ADMIN"])]
     {
@@ -254,6 +259,10 @@ fn the_image_of_the_dockerfile_serves_as_root_and_as_an_ordinary_user() {
     let answered = eventually("the daemon to serve", || Some(started.exec(&line)).filter(|done| done.code == 0));
     assert_eq!(answered.text(), "forty-two\n");
     assert!(answered.stderr.contains("29 of 29 controls enforced"), "{}", answered.stderr);
+    let asked = started.exec(&["toolcell", "doctor", "--json"]);
+    let report: DoctorReport = serde_json::from_value(asked.json()).expect("a report");
+    assert_eq!((asked.code, report.ready, report.serve.served_by), (0, true, Some(1)), "{:?}", report.serve);
+    assert!(!report.serve.remedy.unwrap().contains("kill"), "it would end the container");
     let (code, said) = started.stop();
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("serving /run/toolcell/toolcell.sock"), "{said}");

@@ -6,9 +6,12 @@ mod rootless;
 
 use std::collections::BTreeMap;
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use serde_json::Value;
 use toolcell_tests::{
-    Connection, Finished, Home, Instance, Need, Request, Setup, command, needs, run, toolcell, toolcell_path,
+    Connection, Finished, Home, Instance, Live, Need, Process, Request, Setup, command, eventually, needs, run,
+    toolcell, toolcell_path,
 };
 use toolcell_types::doctor::{CheckState, DoctorReport, Proof};
 use toolcell_types::{Answer, ControlId, ErrorCode, Verdict};
@@ -137,18 +140,71 @@ fn many_who_ask_at_once_share_one_survey_and_calls_go_on_beside_it() {
 }
 
 #[test]
-fn a_place_that_is_in_use_is_told_by_its_process_and_left_alone() {
+fn an_instance_that_serves_already_is_told_by_its_process_as_ready_and_left_alone() {
     needs!(Need::Root);
     let instance = Instance::start();
     let launcher = instance.launcher().pid;
-    let report = report_of(&run(&mut instance.home().doctor(&["--json"])).expect_code(1));
-    assert!(!report.serve.starts && !report.ready);
-    let reason = report.serve.reason.as_ref().unwrap();
-    assert!(reason.contains("in use by") && reason.contains(&format!("process {launcher}")), "{reason}");
-    assert!(report.serve.remedy.as_ref().unwrap().contains(&format!("kill {launcher}")), "{:?}", report.serve);
+    let report = report_of(&run(&mut instance.home().doctor(&["--json"])).expect_code(0));
+    assert!(!report.serve.starts && report.ready);
+    assert_eq!(report.serve.served_by, i32::try_from(launcher).ok());
+    let (reason, remedy) = (report.serve.reason.as_ref().unwrap(), report.serve.remedy.as_ref().unwrap());
+    assert!(reason.contains(&format!("process {launcher} serves {}", instance.socket().display())), "{reason}");
+    assert!(remedy.contains("/v1/doctor") && !remedy.contains("kill"), "{remedy}");
     // All else is seen as if it were free.
     same(&report, &instance.call(&Request::exec(&["true"])));
     proven(&report);
+}
+
+/// What a killed one leaves holds a private key.
+#[test]
+fn what_a_killed_doctor_leaves_goes_with_the_next() {
+    needs!(Need::Root);
+    let home = Setup::default().home();
+    let left = || -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(home.dir()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.to_string_lossy().contains(".toolcell-doctor-")).collect()
+    };
+    let killed = Live::start(&mut home.doctor(&["--json"]));
+    let trial =
+        eventually("the trial's key", || left().pop().filter(|path| path.join("state/signer/public.pem").exists()));
+    killed.signal(Signal::SIGKILL);
+    assert_ne!(killed.finish().code, 0);
+    assert_eq!(left(), std::slice::from_ref(&trial), "the control: it stays");
+    let of_trial = || {
+        let name = trial.to_string_lossy().into_owned();
+        Process::all().into_iter().filter(move |process| process.line.contains(&name) && process.state != 'Z')
+    };
+    // One whose instance still runs is left alone.
+    let report = report_of(&run(&mut home.doctor(&["--json"])).expect_code(0));
+    assert!(report.ready);
+    assert!(of_trial().next().is_some() && trial.exists());
+    for process in of_trial() {
+        let pid = Pid::from_raw(i32::try_from(process.pid).unwrap());
+        nix::sys::signal::kill(pid, Signal::SIGTERM).unwrap_or_default();
+    }
+    eventually("the trial's instance to end", || of_trial().next().is_none().then_some(()));
+    assert_eq!(run(&mut home.doctor(&["--json"])).code, 0);
+    assert_eq!(left(), Vec::<std::path::PathBuf>::new());
+}
+
+/// With the state of one and a socket of its own there is no start, and no call runs there.
+#[test]
+fn a_state_that_is_in_use_is_told_by_its_process_and_ending_it_is_not_the_first_thing() {
+    needs!(Need::Root);
+    let instance = Instance::start();
+    let launcher = instance.launcher().pid;
+    let socket = instance.home().dir().join("other");
+    let mut line = instance.home().doctor(&["--json"]);
+    let words: Vec<_> =
+        line.get_args().map(|word| if word == instance.socket() { socket.as_os_str() } else { word }).collect();
+    let words: Vec<_> = words.into_iter().map(std::ffi::OsStr::to_owned).collect();
+    line = command(line.get_program());
+    let report = report_of(&run(line.args(words)).expect_code(1));
+    let reason = report.serve.reason.unwrap();
+    assert!(reason.contains("in use by") && reason.contains(&format!("process {launcher}")), "{reason}");
+    let remedy = report.serve.remedy.unwrap();
+    assert!(remedy.starts_with("give this one a --state") && remedy.contains(&format!("kill {launcher}")), "{remedy}");
+    assert!(!report.ready && report.serve.served_by.is_none());
 }
 
 #[test]

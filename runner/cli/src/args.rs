@@ -16,7 +16,7 @@ pub(crate) use bench::BenchArgs;
 pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
 pub(crate) use docker::foreign_in;
 pub(crate) use parts::{DaemonArgs, DoctorArgs, LauncherArgs, LogFormat, ServeArgs, SignerArgs, SurveyProbeArgs};
-pub(crate) use values::{EnvArg, MountArg, cgroup_parent, mode as socket_mode};
+pub(crate) use values::{EnvArg, MountArg, UID_BASES, cgroup_parent, mode as socket_mode};
 
 use crate::exit;
 
@@ -35,7 +35,7 @@ every control back, and tries in them what must work and what must fail. Nothing
 give to `serve`, or mean to.
 
 Exit codes:
-  0  `serve` starts with these options, and calls run
+  0  `serve` starts with these options, or has this state and socket already, and calls run
   1  it does not, or a required control is missing: the report names the one thing to do
   2  the command line is wrong
 

@@ -11,7 +11,10 @@ pub(crate) const GROUPS: [ControlId; 4] =
 /// What an instance lacks, by why its cells are in no groups, and why they have no ids of their own.
 pub(crate) fn of_instance(is_root: bool, no_groups: Option<&str>, no_ids: Option<&str>) -> Vec<UnavailableControl> {
     let lacks = |id, Cause { why, remedy }| UnavailableControl { id, detail: why, remedy };
-    let groups = no_groups.map(|why| GROUPS.map(|id| lacks(id, remedies::no_groups(why, is_root))));
+    let groups = no_groups.map(|why| {
+        let host = toolcell_doctor::host_facts();
+        GROUPS.map(|id| lacks(id, remedies::no_groups(why, is_root, &host)))
+    });
     let identity = no_ids.map(|why| lacks(ControlId::IdentityUnprivileged, remedies::no_ids(why)));
     groups.into_iter().flatten().chain(identity).collect()
 }

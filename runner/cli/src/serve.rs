@@ -19,6 +19,7 @@ mod signals;
 mod start;
 mod state;
 mod tenure;
+mod trial_home;
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -33,14 +34,15 @@ use rustix::fs::{Mode, OFlags};
 pub(crate) use self::checks::policy as check_policy;
 pub(crate) use self::error::ServeError;
 use self::error::{call, file};
+pub(crate) use self::holder::Serving;
 pub(crate) use self::place::Place;
-use self::rootless::RootlessError;
 pub(crate) use self::rootless::own_places;
 use self::settings::Settings;
 use self::signals::Signals;
 use self::start::{Audience, Outfit, Parts, launcher_arguments};
 use self::state::State;
 use self::tenure::Tenure;
+pub(crate) use self::trial_home::TrialHome;
 use crate::args::{LogFormat, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -85,9 +87,8 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     let is_root = rustix::process::geteuid().is_root();
     let places = own_places().map_err(|source| ServeError::Rootless { source })?;
     let settings = settings::of(args, &places)?;
-    if !is_root && settings.socket_mode & 0o077 != 0 {
-        let source = RootlessError::SocketMode { mode: settings.socket_mode };
-        return Err(ServeError::Rootless { source });
+    if !is_root {
+        checks::for_ordinary_users(&settings)?;
     }
     call("setting up the log", logs::begin(settings.log_format).map_err(std::io::Error::other))?;
     // No folder is kept busy by a daemon that once was started in it; all paths are absolute by now.
@@ -100,6 +101,7 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     settings.policy.as_deref().map(checks::policy).transpose()?;
     holder::make_way(&settings)?;
     let state = State::open(&settings.state, PATIENCE)?;
+    trial_home::sweep(&state.path, &settings.runtime);
     let instance = state.instance()?;
     let signals = Signals::hold()?;
     listener::make_folder(&settings.runtime)?;

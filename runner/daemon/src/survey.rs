@@ -70,8 +70,9 @@ async fn survey(daemon: &Daemon) -> Result<DoctorReport, Problem> {
         container: host.container.clone(),
         ready: false,
         // It does.
-        serve: ServeCheck { starts: true, reason: None, remedy: None },
+        serve: ServeCheck { starts: true, ..ServeCheck::default() },
         accept_unavailable: daemon.accept_unavailable.clone(),
+        go_without: Vec::new(),
         controls: assess(&looked),
         warnings: warnings(&host),
     };

@@ -41,21 +41,44 @@ pub fn does_not_hold(id: ControlId) -> String {
 
 /// Without a group there is no limit for a tree as a whole.
 #[must_use]
-pub fn no_groups(why: &str, is_root: bool) -> Cause {
-    let remedy = if is_root {
-        "mount cgroup version 2 (mount -t cgroup2 none /sys/fs/cgroup), or the version 1 controllers memory, cpu, cpuacct, \
-         pids and freezer"
-    } else {
-        "start toolcell as root, or give its user a cgroup"
+pub fn no_groups(why: &str, is_root: bool, host: &HostFacts) -> Cause {
+    let groups = container::groups(host.is_cgroup_v1);
+    let remedy = match (host.container.is_some(), is_root) {
+        (true, true) => format!("start the container with {groups} (groups that root of the host has made)"),
+        (true, false) => format!(
+            "start the container with {groups} (groups that root of the host has made and given to this user: chown -R); \
+             or start toolcell as root"
+        ),
+        (false, true) => "mount cgroup version 2 (mount -t cgroup2 none /sys/fs/cgroup), or the version 1 controllers \
+                          memory, cpu, cpuacct, pids and freezer"
+            .to_owned(),
+        (false, false) if host.is_cgroup_v1 => {
+            "start toolcell as root; or give its user a cgroup, as root: for c in memory cpu cpuacct pids freezer; do mkdir \
+             -p /sys/fs/cgroup/$c/NAME; chown -R USER /sys/fs/cgroup/$c/NAME; done, and name it: --cgroup-parent /NAME"
+                .to_owned()
+        }
+        (false, false) => "start toolcell as root; or let it have a cgroup of its user's, by its user: systemd-run --user \
+                           --pty -p Delegate=yes toolcell serve"
+            .to_owned(),
     };
     Cause::new(format!("it needs a cgroup, and {why}"), remedy)
 }
 
+/// What is said of a user whom no line of /etc/subuid can be about.
+pub const NAMELESS: &str = "has no name";
+/// What is said where newuidmap cannot gain the privilege that it has by its file (prctl(2), PR_SET_NO_NEW_PRIVS).
+pub const NO_NEW_PRIVS: &str = "no_new_privs is set";
+
 /// Without ids of its own a cell runs under the user's.
 #[must_use]
 pub fn no_ids(why: &str) -> Cause {
+    let told = format!("the tool would run under your own user id: {why}");
+    // No line of /etc/subuid and no privilege of newuidmap's would change that.
+    if why.contains(NAMELESS) || why.contains(NO_NEW_PRIVS) {
+        return Cause::new(told, format!("{}; or start toolcell as root", accept(ControlId::IdentityUnprivileged)));
+    }
     Cause::new(
-        format!("the tool would run under your own user id: {why}"),
+        told,
         "give cells ids of their own, as root: apt-get install uidmap; usermod --add-subuids 100000-165535 \
          --add-subgids 100000-165535 YOUR_NAME (any range that nobody else has in /etc/subuid)",
     )
@@ -66,7 +89,7 @@ pub fn no_ids(why: &str) -> Cause {
 pub fn no_user_namespaces(host: &HostFacts, errno: Option<i32>, is_root: bool) -> Cause {
     let or_root = if is_root { "" } else { "; or start toolcell as root" };
     let is = |name: &str, bad: &str| host.setting(name) == Some(bad);
-    let set = |setting: &str| format!("sysctl -w {setting}{or_root}");
+    let set = |setting: &str| format!("{}sysctl -w {setting}{or_root}", on_the_host(host));
     if is("user.max_user_namespaces", "0") {
         let remedy = format!("allow some, as root: {}", set("user.max_user_namespaces=15000"));
         return Cause::new("user.max_user_namespaces is 0", remedy);
@@ -80,8 +103,9 @@ pub fn no_user_namespaces(host: &HostFacts, errno: Option<i32>, is_root: bool) -
         return Cause::new(
             "AppArmor restricts them (kernel.apparmor_restrict_unprivileged_userns is 1)",
             format!(
-                "lift it, as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; or give this program an \
-                 AppArmor profile with the rule `userns,`{or_root}"
+                "lift it, as root: {}sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; or give this program an \
+                 AppArmor profile with the rule `userns,`{or_root}",
+                on_the_host(host)
             ),
         );
     }
@@ -99,6 +123,12 @@ pub fn no_user_namespaces(host: &HostFacts, errno: Option<i32>, is_root: bool) -
             container::security(host.has_apparmor)
         ),
     )
+}
+
+/// In a container settings of the kernel cannot be written, and are the host's.
+#[must_use]
+pub fn on_the_host(host: &HostFacts) -> &'static str {
+    if host.container.is_some() { "on the host: " } else { "" }
 }
 
 /// Landlock is not there at all.
@@ -190,7 +220,7 @@ pub fn of_step(stage: &str, errno: i32, detail: &str, host: &HostFacts, is_root:
              made)",
             container::groups(host.is_cgroup_v1)
         ),
-        ("cgroups", _) => no_groups("", true).remedy,
+        ("cgroups", _) => no_groups("", true, host).remedy,
         _ => format!(
             "see what of the kernel or its settings answers {name} there, and report it if it is a plain machine"
         ),
@@ -316,17 +346,26 @@ mod tests {
     }
 
     #[test]
-    fn landlock_that_is_missing_or_too_old_is_told_apart() {
+    fn what_is_to_be_done_depends_on_where_it_is_missing() {
         let without = HostFacts { lsm: Some("lockdown,capability,yama".into()), ..host(&[]) };
         let debian = HostFacts { release: "6.1.0-40-cloud-amd64".into(), ..host(&[]) };
+        let version_1 = HostFacts { is_cgroup_v1: true, ..host(&[]) };
+        let in_docker = HostFacts { container: Some("/.dockerenv (Docker)".into()), ..version_1.clone() };
+        let forbidden = host(&[("user.max_user_namespaces", "0")]);
+        let forbidden_in_docker = HostFacts { container: in_docker.container.clone(), ..forbidden };
         let all = [
             told(&no_landlock(&without)),
             told(&no_landlock(&host(&[]))),
             told(&old_landlock(ControlId::LandlockNet, &debian)),
             told(&old_landlock(ControlId::LandlockScope, &debian)),
-            told(&no_groups("this machine has none", true)),
-            told(&no_groups("without root this instance has none", false)),
+            told(&no_groups("this machine has none", true, &host(&[]))),
+            told(&no_groups("this machine has none", true, &in_docker)),
+            told(&no_groups("without root this instance has none", false, &host(&[]))),
+            told(&no_groups("without root this instance has none", false, &version_1)),
+            told(&no_groups("without root this instance has none", false, &in_docker)),
             told(&no_ids("newuidmap is not installed")),
+            told(&no_ids(&format!("user 1234 {NAMELESS}, by which newuidmap knows users"))),
+            told(&no_user_namespaces(&forbidden_in_docker, Some(libc::ENOSPC), false)),
             does_not_hold(ControlId::Seccomp),
         ];
         insta::assert_snapshot!(all.join("\n"));

@@ -4,7 +4,7 @@
 
 use toolcell_types::doctor::{HostFacts, HostWarning};
 
-use crate::remedies::kernel_before;
+use crate::remedies::{kernel_before, on_the_host};
 
 /// What is to be known of one setting.
 struct Rule {
@@ -25,7 +25,7 @@ pub fn warnings(host: &HostFacts) -> Vec<HostWarning> {
             value: (rule.is_bad)(host, host.setting(rule.setting))?,
             removes: rule.removes.to_owned(),
             instead: rule.instead.to_owned(),
-            remedy: rule.remedy.to_owned(),
+            remedy: format!("{}{}", on_the_host(host), rule.remedy),
         })
     };
     RULES.iter().filter_map(warn).collect()

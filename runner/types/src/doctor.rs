@@ -225,7 +225,10 @@ pub struct HostWarning {
 pub struct ServeCheck {
     /// Whether it did, with the given flags but in a place of its own, and whether the given place is free.
     pub starts: bool,
-    /// Why not.
+    /// The process of the toolcell that has this state and socket already and of which calls run; then no other has to start.
+    #[serde(default)]
+    pub served_by: Option<i32>,
+    /// Why it does not start, or why calls do not run although it does.
     pub reason: Option<String>,
     /// The one thing to do.
     pub remedy: Option<String>,
@@ -244,12 +247,16 @@ pub struct DoctorReport {
     pub is_root: bool,
     /// What tells that this is a container, if anything does.
     pub container: Option<String>,
-    /// `serve` starts, and no required control is missing: calls run.
+    /// `serve` starts, or serves already, and no required control is missing: calls run.
     pub ready: bool,
     /// Whether `serve` starts.
     pub serve: ServeCheck,
     /// Controls that the operator accepted as missing.
     pub accept_unavailable: Vec<ControlId>,
+    /// What `--accept-unavailable` would have to name, all of it, for calls to run without what is missing; empty if nothing
+    /// is missing, or if that would be no help.
+    #[serde(default)]
+    pub go_without: Vec<ControlId>,
     /// All 29, in the order of every report.
     pub controls: Vec<ControlCheck>,
     /// Settings of the host that take away second lines.
@@ -268,11 +275,29 @@ impl DoctorReport {
         self.missing().filter(|one| one.allowed.holds == Some(false) || one.forbidden.holds == Some(false))
     }
 
-    /// Sets [`Self::ready`] by the rest.
+    /// If no cell could be tried, accepting what is unknown would be no help; nor is it where what was tried got around it.
+    fn could_go_without(&self) -> Vec<ControlId> {
+        let is_known = self.missing().all(|control| control.state == CheckState::Unavailable);
+        let missing: Vec<ControlId> = self.missing().map(|control| control.id).collect();
+        if missing.is_empty() || !is_known || self.doubtful().next().is_some() {
+            return Vec::new();
+        }
+        missing.into_iter().chain(self.accept_unavailable.iter().copied()).collect()
+    }
+
+    /// Sets by the rest: [`Self::ready`], [`Self::go_without`], and why a `serve` that starts runs no calls.
     #[must_use]
     pub fn judged(mut self) -> Self {
-        self.ready =
-            self.serve.starts && self.controls.len() == ControlId::ALL.len() && self.missing().next().is_none();
+        self.go_without = self.could_go_without();
+        let missing: Vec<&str> = self.missing().map(|control| control.id.as_str()).collect();
+        if self.serve.starts && !missing.is_empty() {
+            let reason = format!("it starts, and calls do not run, as these are missing: {}", missing.join(", "));
+            let remedy = "see what is to be done about each of them, or go without as the report says, if it does";
+            (self.serve.reason, self.serve.remedy) = (Some(reason), Some(remedy.to_owned()));
+        }
+        self.ready = (self.serve.starts || self.serve.served_by.is_some())
+            && self.controls.len() == ControlId::ALL.len()
+            && self.missing().next().is_none();
         self
     }
 }
@@ -286,8 +311,8 @@ mod tests {
     fn a_report_has_this_shape() {
         let json = serde_json::json!({
             "version": "0.1.0", "architecture": "x86_64", "kernel": "6.1.0", "is_root": true, "container": null,
-            "ready": false, "serve": { "starts": false, "reason": "in use", "remedy": "end it" },
-            "accept_unavailable": ["landlock.net"],
+            "ready": false, "serve": { "starts": false, "served_by": null, "reason": "in use", "remedy": "end it" },
+            "accept_unavailable": ["landlock.net"], "go_without": [],
             "controls": [{
                 "id": "seccomp", "state": "enforced", "required": true, "proof": "two-sided",
                 "verification": "read-back", "requested": { "mode": 2 }, "observed": { "mode": 2 },
@@ -318,7 +343,7 @@ mod tests {
             reason: None,
             remedy: None,
         };
-        let ready = |starts, missing: Option<ControlId>, state| {
+        let judged = |starts, missing: Option<ControlId>, state| {
             let of = |id| check(id, if Some(id) == missing { state } else { CheckState::Enforced });
             let report = DoctorReport {
                 version: String::new(),
@@ -328,12 +353,20 @@ mod tests {
                 container: None,
                 ready: false,
                 serve: ServeCheck { starts, ..ServeCheck::default() },
-                accept_unavailable: Vec::new(),
+                accept_unavailable: vec![ControlId::LandlockNet],
+                go_without: Vec::new(),
                 controls: ControlId::ALL.into_iter().map(of).collect(),
                 warnings: Vec::new(),
             };
-            report.judged().ready
+            report.judged()
         };
+        let lacks = judged(true, Some(ControlId::Seccomp), CheckState::Unavailable);
+        assert_eq!(lacks.go_without, [ControlId::Seccomp, ControlId::LandlockNet]);
+        assert!(lacks.serve.starts && lacks.serve.reason.unwrap().ends_with("are missing: seccomp"));
+        let fine = judged(true, None, CheckState::Enforced);
+        assert!(fine.go_without.is_empty() && fine.serve.reason.is_none());
+        assert!(judged(true, Some(ControlId::Seccomp), CheckState::Unknown).go_without.is_empty());
+        let ready = |starts, missing, state| judged(starts, missing, state).ready;
         assert!(ready(true, None, CheckState::Enforced));
         assert!(ready(true, Some(ControlId::LandlockNet), CheckState::Unavailable), "a second line");
         assert!(!ready(false, None, CheckState::Enforced));

@@ -32,6 +32,10 @@ fn what_an_ordinary_user_lacks_is_told_with_the_way_to_it_and_accepted_by_name()
             }
         }
         proven(&report);
+        let named: std::collections::BTreeSet<&str> = report.go_without.iter().map(|id| id.as_str()).collect();
+        let needed = accepted(&user);
+        assert_eq!(named, needed.split(',').collect(), "what has to be accepted is in the report");
+        assert!(lacks.iter().all(|id| report.serve.reason.as_ref().unwrap().contains(id)), "{:?}", report.serve);
         // A call is refused for the same, and names the same.
         let refused = run(&mut user.toolcell(&["run", "--", "true"]));
         assert_ne!(refused.code, 0);
@@ -90,12 +94,40 @@ fn a_user_who_may_have_no_user_namespace_is_told_the_setting_and_with_it_serve_s
 }
 
 #[test]
+fn a_socket_where_the_user_may_have_none_is_told_and_no_start_finds_one() {
+    needs!(Need::OrdinaryUsers);
+    let user = OrdinaryUser::without_ids();
+    let accepted = accepted(&user);
+    let line = |command: &'static str, socket: &str| {
+        run(&mut user.toolcell(&[command, "--socket", socket, "--accept-unavailable", &accepted]))
+    };
+    for socket in ["/etc/toolcell-tests.sock", "/proc/toolcell-tests.sock", "/etc/toolcell-tests/s"] {
+        let told = line("doctor", socket);
+        assert_eq!(told.code, 1, "{}", told.text());
+        let flat = told.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&format!("cannot listen at {socket}")), "{}", told.text());
+        assert!(flat.contains("--socket"), "{}", told.text());
+        assert_ne!(line("serve", socket).code, 0, "{socket}");
+    }
+    let own = user.runtime().join("lab/s");
+    let told = line("doctor", &own.display().to_string());
+    assert_eq!(told.code, 0, "{}", told.text());
+    assert!(!user.runtime().join("lab").exists(), "the control, and nothing stays");
+}
+
+#[test]
 fn without_a_place_for_a_socket_it_is_told_which_variable_to_set() {
     needs!(Need::OrdinaryUsers);
     let user = OrdinaryUser::without_ids();
     let mut line = user.toolcell(&["doctor", "--json"]);
     let report = report_of(&run(line.env_remove("XDG_RUNTIME_DIR")).expect_code(1));
     assert!(report.serve.reason.unwrap().contains("XDG_RUNTIME_DIR"));
-    assert!(report.serve.remedy.unwrap().contains("export XDG_RUNTIME_DIR="));
+    let remedy = report.serve.remedy.unwrap();
+    assert!(remedy.contains("export XDG_RUNTIME_DIR="), "{remedy}");
+    // As it is told, up to where other ways begin.
+    let shell = format!("{} && exec \"$0\" doctor --json", remedy.split([',', ';']).next().unwrap());
+    let mut line = user.command("sh");
+    let done = run(line.env_remove("XDG_RUNTIME_DIR").args(["-c", &shell, &user.binary()]));
+    assert!(report_of(&done).serve.starts, "{shell}: {}", done.stderr);
     assert!(report.controls.iter().all(|control| control.state == CheckState::Unknown));
 }

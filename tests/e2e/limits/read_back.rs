@@ -32,7 +32,7 @@ impl Below {
 }
 
 impl Drop for Below {
-    /// The instance removes its parent; that one's parent is ours, in every hierarchy.
+    /// The instance removes what it made; what it could not is ours, in every hierarchy.
     fn drop(&mut self) {
         drop(self.instance.take());
         let name = self.group.file_name().unwrap();

@@ -97,6 +97,12 @@ impl CgroupError {
                      -v /sys/fs/cgroup/toolcell-container:/sys/fs/cgroup"
                 }
             }
+            Self::Access { source, .. }
+                if matches!(source.raw_os_error(), Some(nix::libc::EACCES | nix::libc::EPERM)) =>
+            {
+                "give the group and those below it to the user who starts toolcell, as root, in a container on the host: chown -R \
+                 USER GROUP; if it is an empty one that an earlier toolcell of root's left, remove it there: rmdir GROUP"
+            }
             Self::Access { .. } | Self::NotANumber { .. } | Self::Absent => {
                 "start as root with the cgroup controllers memory, cpu and pids writable; on version 1 cpuacct and \
                  freezer as well"

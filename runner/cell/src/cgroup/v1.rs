@@ -93,6 +93,8 @@ pub(crate) struct Instance {
     roots: Vec<(Vec<Controller>, Dir)>,
     /// Whether the kernel counts memory and swap together (CONFIG_MEMCG_SWAP, `swapaccount=`).
     counts_swap: bool,
+    /// Groups above that were not there before, or are nobody's but our instances': they go with the last instance.
+    above: Vec<PathBuf>,
 }
 
 impl Instance {
@@ -107,12 +109,19 @@ impl Instance {
                 None => roots.push((vec![*controller], dir)),
             }
         }
+        let above = roots.iter().flat_map(|(_, root)| made_above(&root.path, mounts, parent)).collect();
         for (_, Dir { path, .. }) in &roots {
-            again_while_it_vanishes(|| fs::create_dir_all(path).map_err(access("make", path)))?;
+            if let Err(error) = again_while_it_vanishes(|| make_all(path)) {
+                let made = Self { roots, counts_swap: false, above };
+                if let Err(second) = made.remove() {
+                    tracing::debug!(error = %second, "a group of an instance that could not be made stays behind");
+                }
+                return Err(error);
+            }
         }
         let memory = roots.iter().find(|(controllers, _)| controllers.contains(&Controller::Memory));
         let counts_swap = memory.is_some_and(|(_, root)| root.path.join(MEMORY_AND_SWAP).exists());
-        let opened = Self { roots, counts_swap };
+        let opened = Self { roots, counts_swap, above };
         opened.sweep()?;
         Ok(opened)
     }
@@ -133,12 +142,10 @@ impl Instance {
 
     /// Removes the instance's own groups; only once no cell is left.
     pub(super) fn remove(&self) -> Result<(), CgroupError> {
-        for (_, Dir { path: root, .. }) in &self.roots {
-            remove_dir(root)?;
-            // The common parent goes with the last instance; others may still use it.
-            root.parent().map_or(Ok(()), remove_unless_used)?;
-        }
-        Ok(())
+        // Of each hierarchy, whatever becomes of another.
+        let ours = self.roots.iter().map(|(_, root)| remove_dir(&root.path));
+        // What an operator has prepared is the operator's and stays.
+        ours.chain(self.above.iter().map(|path| remove_unless_used(path))).fold(Ok(()), Result::and)
     }
 
     /// Makes the groups of one cell and sets its limits. A group that was there already is an error.
@@ -160,6 +167,25 @@ impl Instance {
             }
         }
     }
+}
+
+/// The groups between an instance's and the top of the hierarchy that go with it, the lowest first.
+fn made_above(root: &Path, mounts: &[(Controller, Dir)], parent: &str) -> Vec<PathBuf> {
+    let is_top = |path: &Path| mounts.iter().any(|(_, top)| top.path == path);
+    let above = root.ancestors().skip(1).take_while(|path| !is_top(path));
+    above.filter(|path| parent.trim_matches('/') == super::PARENT || !path.exists()).map(Path::to_owned).collect()
+}
+
+/// As [`fs::create_dir_all`], naming the one that could not be made.
+fn make_all(path: &Path) -> Result<(), CgroupError> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
+    for path in missing.into_iter().rev() {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(access("make", path)(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn sweep_group(path: &Path) -> Result<(), CgroupError> {

@@ -38,6 +38,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(crate) struct Instance {
     dir: PathBuf,
     parent: PathBuf,
+    /// Groups above that were not there before, or are nobody's but our instances', the lowest first.
+    above: Vec<PathBuf>,
     mount: Mount,
 }
 
@@ -45,21 +47,30 @@ impl Instance {
     /// Makes the instance's group, hands the controllers down to it, and removes what an earlier life of this very
     /// instance left (its processes are killed first).
     pub(super) fn open(mount: &Mount, parent: &str, instance: &str) -> Result<Self, CgroupError> {
+        let is_common = parent.trim_matches('/') == super::PARENT;
         let parent = mount.below(parent);
         let dir = parent.join(instance);
-        again_while_it_vanishes(|| place::hand_down_to(&mount.point, &dir))?;
+        let above = dir.ancestors().skip(1).take_while(|path| *path != mount.point);
+        let above: Vec<PathBuf> = above.filter(|path| is_common || !path.exists()).map(Path::to_owned).collect();
+        if let Err(error) = again_while_it_vanishes(|| place::hand_down_to(&mount.point, &dir)) {
+            let made = std::iter::once(&dir).chain(&above).try_for_each(|path| remove_unless_used(path));
+            if let Err(second) = made {
+                tracing::debug!(error = %second, "a group of an instance that could not be made stays behind");
+            }
+            return Err(error);
+        }
         for cell in children(&dir)? {
             tracing::info!(path = %cell.display(), "removing a group that an earlier start left");
             sweep_tree(&cell)?;
         }
-        Ok(Self { dir, parent, mount: mount.clone() })
+        Ok(Self { dir, parent, above, mount: mount.clone() })
     }
 
     /// Removes the instance's own group; only once no cell is left.
     pub(super) fn remove(&self) -> Result<(), CgroupError> {
         remove_dir(&self.dir)?;
-        // The common parent goes with the last instance; others may still use it.
-        remove_unless_used(&self.parent)
+        // The common parent goes with the last instance; others may still use it. What an operator has prepared stays.
+        self.above.iter().try_for_each(|path| remove_unless_used(path))
     }
 
     /// Goes back into our own group, if it was made the parent of cells. What stays of it is whose group this is.

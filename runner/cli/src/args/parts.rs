@@ -58,7 +58,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// First of the 65536 user ids to use, or of the next free range above; for root [default: 1879048192]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(65_536..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(values::UID_BASES))]
     pub(crate) uid_base: Option<u32>,
     /// Group below which cells get theirs [default: on cgroup version 2 our own if it is ours alone, else /toolcell]
     #[arg(long, value_name = "PATH", value_parser = values::cgroup_parent)]

@@ -1,6 +1,11 @@
 //! Values that are more than a text or a number: variables, mounts, call ids, controls.
 
+use std::ops::RangeInclusive;
+
 use toolcell_types::{BadId, CallId, ControlId};
+
+/// First ids of 65536: below are those of people and services, and the last of all is nobody's.
+pub(crate) const UID_BASES: RangeInclusive<i64> = 65_536..=4_294_901_758;
 
 /// `-e NAME=VALUE`, or `-e NAME` for the value that NAME has here.
 #[derive(Debug, Clone, PartialEq, Eq)]

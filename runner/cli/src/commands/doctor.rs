@@ -16,9 +16,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::missing::GROUPS;
 use crate::render;
-use crate::serve::{Place, ServeError};
+use crate::serve::{Place, ServeError, Serving};
 
-/// Prints the report. Exit 0 only if `serve` starts with these options and calls run.
+/// Prints the report. Exit 0 only if `serve` starts with these options, or serves with this state already, and calls run.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     let report = examine(&args.serve)?;
     if args.json {
@@ -44,7 +44,12 @@ fn examine(args: &ServeArgs) -> Result<DoctorReport, Failure> {
             None => nothing_seen(&host, accepted, &refusal),
         },
     };
-    Ok(occupied(report, place.look().err()).judged())
+    let report = match place.serving() {
+        Ok(Some(serving)) if report.serve.starts => served(report, &serving),
+        Ok(_) => occupied(report, place.look().err()),
+        Err(error) => occupied(report, Some(error)),
+    };
+    Ok(report.judged())
 }
 
 /// A second start in which everything that needs a group is accepted as missing; none if that is no help.
@@ -97,8 +102,24 @@ fn nothing_seen(host: &HostFacts, accepted: Vec<ControlId>, refusal: &Refusal) -
         serve: refusal.clone().into_check(),
         controls,
         accept_unavailable: accepted,
+        go_without: Vec::new(),
         warnings: warnings(host),
     }
+}
+
+/// One that has the place already need not make way: whoever asks wants to know whether calls run.
+fn served(mut report: DoctorReport, serving: &Serving) -> DoctorReport {
+    let Serving { pid, socket, is_ready } = serving;
+    let asked = format!("curl --unix-socket {} http://toolcell/v1/doctor", socket.display());
+    let (reason, remedy) = if *is_ready {
+        (format!("process {pid} serves {} already", socket.display()), format!("nothing; its own report: {asked}"))
+    } else {
+        let reason = format!("process {pid} serves {} already, and calls do not run there", socket.display());
+        (reason, format!("see what it lacks: {asked}"))
+    };
+    report.serve =
+        ServeCheck { starts: false, served_by: is_ready.then_some(*pid), reason: Some(reason), remedy: Some(remedy) };
+    report
 }
 
 /// The named place may be in use, or no place for an instance; then `serve` would not start there.
@@ -125,6 +146,6 @@ fn refusal_of(error: &ServeError) -> Refusal {
 
 impl Refusal {
     fn into_check(self) -> ServeCheck {
-        ServeCheck { starts: false, reason: Some(self.reason), remedy: self.remedy }
+        ServeCheck { starts: false, served_by: None, reason: Some(self.reason), remedy: self.remedy }
     }
 }

@@ -15,14 +15,46 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
         format!("toolcell {} on {}, Linux {}, {user}{container}", report.version, report.architecture, report.kernel);
     let mut text = wrapped(&clean(&head), 0, 2);
     text.push('\n');
-    text.push_str(&table(&report.controls));
-    text.push_str(&missing(&report.controls));
-    if !report.warnings.is_empty() {
-        text.push_str("\nSettings of this machine that take away second lines:\n");
-        report.warnings.iter().for_each(|warning| text.push_str(&setting(warning)));
+    // What keeps `serve` from starting stands first, and once; what was seen all the same follows.
+    let is_first = !report.serve.starts && !report.ready;
+    if is_first {
+        text.push_str(&verdict(report));
+        if report.controls.iter().all(|control| control.proof == Proof::None) {
+            text.push_str(&unseen(&report.controls));
+            text.push_str(&settings(&report.warnings));
+            return text;
+        }
+        text.push('\n');
     }
-    text.push('\n');
-    text.push_str(&verdict(report));
+    text.push_str(&table(&report.controls));
+    text.push_str(&missing(&report.controls, report.serve.reason.as_deref().filter(|_| is_first)));
+    text.push_str(&settings(&report.warnings));
+    if !is_first {
+        text.push('\n');
+        text.push_str(&verdict(report));
+    }
+    text
+}
+
+/// Of which controls something is known although no cell was there: they are missing by what keeps `serve` from starting.
+fn unseen(controls: &[ControlCheck]) -> String {
+    let missing = controls.iter().filter(|control| control.state == CheckState::Unavailable);
+    let missing: Vec<&str> = missing.map(|control| control.id.as_str()).collect();
+    let rest = "there was no cell to see the controls in";
+    let words = if missing.is_empty() {
+        rest.to_owned()
+    } else {
+        format!("missing by it: {}; of the rest {rest}", missing.join(", "))
+    };
+    wrapped(&words, 2, 4)
+}
+
+fn settings(warnings: &[HostWarning]) -> String {
+    let mut text = String::new();
+    if !warnings.is_empty() {
+        text.push_str("\nSettings of this machine that take away second lines:\n");
+        warnings.iter().for_each(|warning| text.push_str(&setting(warning)));
+    }
     text
 }
 
@@ -63,8 +95,8 @@ fn tried(side: &Side) -> String {
     }
 }
 
-/// What is not enforced, together where reason and remedy are the same.
-fn missing(controls: &[ControlCheck]) -> String {
+/// What is not enforced, together where reason and remedy are the same; `told` is a reason that stands above already.
+fn missing(controls: &[ControlCheck], told: Option<&str>) -> String {
     let mut groups: Vec<(Vec<String>, &ControlCheck)> = Vec::new();
     for control in controls.iter().filter(|control| control.state != CheckState::Enforced) {
         let name = format!("{}{}", control.id, if control.required { "" } else { " (not required)" });
@@ -80,6 +112,10 @@ fn missing(controls: &[ControlCheck]) -> String {
     for (names, control) in groups {
         let word = state(control.state);
         text.push_str(&format!("\n{}", wrapped(&format!("{}: {word}", names.join(", ")), 0, 2)));
+        if told.is_some() && control.reason.as_deref() == told {
+            text.push_str(&wrapped("why, and what to do: see above", 2, 7));
+            continue;
+        }
         if let Some(reason) = &control.reason {
             text.push_str(&wrapped(&format!("why: {}", clean(reason)), 2, 7));
         }
@@ -99,6 +135,13 @@ fn setting(warning: &HostWarning) -> String {
 }
 
 fn verdict(report: &DoctorReport) -> String {
+    if let (true, Some(reason)) = (report.ready && report.serve.served_by.is_some(), &report.serve.reason) {
+        let mut text = wrapped(&format!("ready: {}, and calls run there", clean(reason)), 0, 2);
+        if let Some(remedy) = &report.serve.remedy {
+            text.push_str(&wrapped(&format!("do: {}", clean(remedy)), 2, 4));
+        }
+        return text;
+    }
     if report.ready {
         return wrapped("ready: `serve` starts with these options, and calls run", 0, 2);
     }
@@ -110,19 +153,16 @@ fn verdict(report: &DoctorReport) -> String {
         }
     }
     let doubtful: Vec<&str> = report.doubtful().map(|control| control.id.as_str()).collect();
-    let missing: Vec<&str> = report.missing().map(|control| control.id.as_str()).collect();
-    // If no cell could be tried, accepting what is unknown would be no help.
-    let is_known = report.missing().all(|control| control.state == CheckState::Unavailable) && doubtful.is_empty();
+    let has_missing = report.missing().next().is_some();
     if !doubtful.is_empty() {
         let words = format!("not ready: it cannot be shown that these hold in a cell: {}", doubtful.join(", "));
         text.push_str(&wrapped(&words, 0, 2));
-    } else if report.serve.starts && !missing.is_empty() {
+    } else if report.serve.starts && has_missing {
         let words = "not ready: `serve` starts, and calls do not run, as required controls are missing (see above)";
         text.push_str(&wrapped(words, 0, 2));
     }
-    if is_known && !missing.is_empty() {
-        let accepted = report.accept_unavailable.iter().map(|id| id.as_str());
-        let all: Vec<&str> = missing.iter().copied().chain(accepted).collect();
+    if !report.go_without.is_empty() {
+        let all: Vec<&str> = report.go_without.iter().map(|id| id.as_str()).collect();
         let words = format!("or do without, which every receipt then says: --accept-unavailable={}", all.join(","));
         text.push_str(&wrapped(&words, 2, 4));
     }
@@ -195,6 +235,7 @@ mod tests {
             ready: false,
             serve: ServeCheck { starts: true, ..ServeCheck::default() },
             accept_unavailable: vec![ControlId::UsernsNested],
+            go_without: Vec::new(),
             controls,
             warnings: vec![HostWarning {
                 setting: "kernel.core_pattern".to_owned(),
@@ -208,12 +249,15 @@ mod tests {
 
     #[test]
     fn a_report_is_a_table_the_missing_the_settings_and_a_verdict() {
-        let text = doctor(&report(vec![
-            check(ControlId::Seccomp, CheckState::Enforced),
-            check(ControlId::CgroupMemory, CheckState::Unavailable),
-            check(ControlId::CgroupPids, CheckState::Unavailable),
-            check(ControlId::LandlockNet, CheckState::Unknown),
-        ]));
+        let text = doctor(
+            &report(vec![
+                check(ControlId::Seccomp, CheckState::Enforced),
+                check(ControlId::CgroupMemory, CheckState::Unavailable),
+                check(ControlId::CgroupPids, CheckState::Unavailable),
+                check(ControlId::LandlockNet, CheckState::Unknown),
+            ])
+            .judged(),
+        );
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         insta::assert_snapshot!(text);
     }
@@ -227,10 +271,61 @@ mod tests {
     }
 
     #[test]
+    fn why_serve_does_not_start_stands_first_and_once() {
+        let (reason, remedy) = ("this machine has no groups", "mount them");
+        let refused = |control: ControlCheck| ControlCheck {
+            proof: Proof::None,
+            reason: Some(format!("serve did not start: {reason}")),
+            remedy: Some(remedy.to_owned()),
+            ..control
+        };
+        let mut broken = report(vec![
+            refused(check(ControlId::Seccomp, CheckState::Unknown)),
+            refused(check(ControlId::CgroupMemory, CheckState::Unavailable)),
+        ]);
+        broken.serve = ServeCheck {
+            starts: false,
+            served_by: None,
+            reason: Some(reason.to_owned()),
+            remedy: Some(remedy.to_owned()),
+        };
+        broken.warnings.clear();
+        let text = doctor(&broken);
+        assert_eq!(text.matches(reason).count(), 1, "{text}");
+        assert!(text.lines().nth(2).unwrap().contains(reason) && text.lines().count() <= 6, "{text}");
+        assert!(text.contains("missing by it: cgroup.memory"), "{text}");
+        // Where the rest was seen all the same.
+        let seen = check(ControlId::Seccomp, CheckState::Enforced);
+        let lacks =
+            ControlCheck { reason: Some(reason.to_owned()), ..check(ControlId::CgroupMemory, CheckState::Unavailable) };
+        broken.controls = vec![seen, lacks];
+        let text = doctor(&broken);
+        assert_eq!(text.matches(reason).count(), 1, "{text}");
+        assert!(
+            text.contains("two-sided") && text.contains("cgroup.memory: unavailable\n  why, and what to do: see above"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn one_that_serves_already_is_ready_and_nobody_is_told_to_end_it() {
+        let mut served = report(vec![check(ControlId::Seccomp, CheckState::Enforced)]);
+        served.ready = true;
+        served.serve = ServeCheck {
+            starts: false,
+            served_by: Some(7),
+            reason: Some("process 7 serves /s already".to_owned()),
+            remedy: Some("nothing".to_owned()),
+        };
+        assert_eq!(verdict(&served), "ready: process 7 serves /s already, and calls run there\n  do: nothing\n");
+    }
+
+    #[test]
     fn a_serve_that_does_not_start_says_why_and_nothing_from_elsewhere_reaches_the_terminal() {
         let mut broken = report(Vec::new());
         broken.serve = ServeCheck {
             starts: false,
+            served_by: None,
             reason: Some("/run/t.sock is in use by \u{1b}[31manother".to_owned()),
             remedy: Some("end it with `kill 7`".to_owned()),
         };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolcell_policy::Policy;
 
 use super::error::{ServeError, file};
-use super::rootless;
+use super::rootless::{self, RootlessError};
 use super::settings::Settings;
 
 /// Refuses, with the reason, where cells could not be had. An ordinary user has them without groups.
@@ -18,6 +18,16 @@ pub(super) fn machine() -> Result<(), ServeError> {
         return rootless::check_settings().map_err(|source| ServeError::Rootless { source });
     }
     Ok(())
+}
+
+/// Refuses what only root can have.
+pub(super) fn for_ordinary_users(settings: &Settings) -> Result<(), ServeError> {
+    let refuse = |source| Err(ServeError::Rootless { source });
+    match settings.uid_base {
+        Some(base) => refuse(RootlessError::UidBase { base }),
+        None if settings.socket_mode & 0o077 != 0 => refuse(RootlessError::SocketMode { mode: settings.socket_mode }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses root where there are no groups, unless all that needs one was accepted as missing: then it is done without.

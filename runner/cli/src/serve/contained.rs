@@ -88,6 +88,37 @@ fn call<T, E: Into<io::Error>>(what: &'static str, result: std::result::Result<T
     result.map_err(|source| ContainedError::Call { what, source: source.into() })
 }
 
+/// Does something as this process, and if that is refused to root, once more [`within`] the namespaces, as serve itself would.
+pub(super) fn with_root_s_privilege(act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    match act() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && rustix::process::geteuid().is_root() => {
+            // What the namespaces are refused for is told elsewhere.
+            within(act).map_err(|_again| error)
+        }
+        other => other,
+    }
+}
+
+/// Does something in a process of its own that has entered the namespaces, in which root has root's privilege over the files
+/// of every id that there is. The process goes with the act, and with its parent. Needs a single thread.
+///
+/// # Errors
+/// That of the act, or that there are no namespaces.
+pub(super) fn within(act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let child = toolcell_sys::clone_process(0, None, || {
+        let entered = toolcell_sys::parent_death_signal().map_err(io::Error::other);
+        let done = entered.and_then(|()| enter().map_err(io::Error::other)).and_then(|()| act());
+        done.map_or_else(|error| error.raw_os_error().unwrap_or(nix::libc::EPERM), |()| 0)
+    });
+    let child = child.map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
+    let reap = || waitid(WaitId::PidFd(child.pidfd.as_fd()), WaitIdOptions::EXITED);
+    match rustix::io::retry_on_intr(reap)?.and_then(|status| status.exit_status()) {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => Err(io::Error::other("the process for it was ended")),
+    }
+}
+
 const MAPS: [&str; 2] = ["uid_map", "gid_map"];
 
 /// Enters the namespaces if this process lacks the privilege that root of a machine has. Needs a single thread.

@@ -98,6 +98,8 @@ pub(crate) enum ServeError {
     NoIds {
         /// Where the search began.
         from: u32,
+        /// Whether that was named, and the map holds no such range at all; else all are taken.
+        is_outside: bool,
     },
     /// A part ended, or took too long, before the daemon was ready.
     #[error("the {part} {why} before anything was served")]
@@ -131,10 +133,14 @@ impl ServeError {
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
             }
-            Self::File { path, .. } => format!("look at {} and the folders above it", path.display()),
+            Self::File { doing: "listen at", .. } => "name a socket in a folder in which this user can make one, with --socket".to_owned(),
+            Self::File { path, source, .. } => of_file(path, source),
             Self::Unsafe { remedy, .. } => (*remedy).to_owned(),
             Self::InUse { remedy, .. } => remedy.clone(),
             Self::Policy { .. } => "correct the policy; no daemon was started or ended for it".to_owned(),
+            Self::NoIds { is_outside: true, .. } => {
+                "leave --uid-base out, or name one from which 65536 ids lie in /proc/self/uid_map and /proc/self/gid_map".to_owned()
+            }
             Self::NoIds { .. } => "end another instance, or name another range with --uid-base".to_owned(),
             Self::Cgroups { source, .. } => source.remedy().to_owned(),
             Self::Call { .. } => {
@@ -176,6 +182,28 @@ impl ServeError {
     }
 }
 
+/// What to do about a file or folder that cannot be had.
+fn of_file(path: &Path, why: &io::Error) -> String {
+    use nix::libc;
+    let path = path.display();
+    match why.raw_os_error() {
+        Some(libc::ENOENT) => format!("make {path}, or name another path with the option or the setting that names it"),
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "let the user who starts the daemon have {path} (`namei -l {path}` shows who may), or name another path with the \
+             option or the setting that names it"
+        ),
+        Some(libc::EROFS) => format!(
+            "name paths on a file system that can be written, with --state and --socket; {path} is on none (in a container: {})",
+            toolcell_cell::container::STATE
+        ),
+        Some(libc::ENOTDIR | libc::EEXIST) => {
+            format!("a file is where a folder is to be: name another path than {path}, or one above it")
+        }
+        Some(libc::ENOSPC | libc::EDQUOT) => format!("make room on the file system of {path}"),
+        _ => format!("name another path than {path}, or see what of its file system forbids that"),
+    }
+}
+
 /// Every mistake with the full path of its file, and what to do about it.
 fn in_folder(folder: &Path, policy: &InvalidPolicy) -> String {
     let line = |fault: &PolicyFault| format!("{}/{fault}\n  hint: {}", folder.display(), fault.remedy());
@@ -205,11 +233,12 @@ mod tests {
     #[test]
     fn every_error_says_what_to_do() {
         let path = || PathBuf::from("/p");
-        let io = || io::Error::from(io::ErrorKind::NotFound);
+        let io = || io::Error::from_raw_os_error(nix::libc::ENOENT);
         let errors = [
-            ServeError::Rootless { source: RootlessError::NoRuntime },
+            ServeError::Rootless { source: RootlessError::NoRuntime { has_login: false } },
             ServeError::Rootless { source: RootlessError::NoHome },
             ServeError::Rootless { source: RootlessError::SocketMode { mode: 0o666 } },
+            ServeError::Rootless { source: RootlessError::UidBase { base: 70_000 } },
             ServeError::Rootless { source: RootlessError::Helper { source: io() } },
             ServeError::Rootless {
                 source: RootlessError::Map { file: "/proc/self/uid_map", wanted: "1 1 1".into(), got: String::new() },
@@ -228,13 +257,18 @@ mod tests {
             },
             ServeError::Settings { path: path(), source: toml::from_str::<toml::Table>("x").unwrap_err() },
             ServeError::File { doing: "open", path: path(), source: io() },
+            ServeError::File { doing: "open", path: path(), source: io::Error::from_raw_os_error(13) },
+            ServeError::File { doing: "make", path: path(), source: io::Error::from_raw_os_error(30) },
+            ServeError::File { doing: "make", path: path(), source: io::Error::from_raw_os_error(20) },
+            ServeError::File { doing: "listen at", path: path(), source: io() },
             ServeError::Unsafe { path: path(), why: "is a link", remedy: "remove it" },
             ServeError::InUse { path: path(), holder: "another".to_owned(), remedy: "end it".to_owned() },
             ServeError::Policy {
                 folder: path(),
                 faults: toolcell_policy::Policy::parse(&[("tools.toml".to_owned(), b"x".to_vec())]).unwrap_err(),
             },
-            ServeError::NoIds { from: 7 },
+            ServeError::NoIds { from: 7, is_outside: false },
+            ServeError::NoIds { from: 7, is_outside: true },
             ServeError::Cgroups {
                 what: "the cgroups of this instance cannot be set up",
                 source: toolcell_cell::CgroupError::Access { action: "make", path: path(), source: io() },

@@ -51,6 +51,38 @@ pub(super) fn look(settings: &Settings) -> Result<(), ServeError> {
     }
 }
 
+/// The toolcell that has both our socket and our state, if one has: calls run there.
+pub(super) fn serving(settings: &Settings) -> Result<Option<Serving>, ServeError> {
+    let has_state = match lock_holder(&settings.state) {
+        Some(pid) => socket_of(pid).is_some_and(|socket| socket == settings.socket),
+        // Whoever locked it may be in another pid namespace, and without a number here.
+        None => false,
+    };
+    if !has_state || !is_served(&settings.socket) {
+        return Ok(None);
+    }
+    let client = Client::new(&settings.socket);
+    let told = call("epoll_create1", runtime())?.block_on(async {
+        let health = client.health().await.ok()?;
+        // An idle one that `run` started makes way for another.
+        let makes_way = health.ends_when_idle && health.live_calls == 0;
+        if makes_way { None } else { client.doctor().await.ok() }
+    });
+    let socket = settings.socket.clone();
+    Ok(told.zip(pid_behind(&settings.socket)).map(|(report, pid)| Serving { pid, socket, is_ready: report.ready }))
+}
+
+/// A toolcell that serves already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Serving {
+    /// Its process.
+    pub(crate) pid: i32,
+    /// Where it does.
+    pub(crate) socket: PathBuf,
+    /// Whether calls run there, by its own `GET /v1/doctor`.
+    pub(crate) is_ready: bool,
+}
+
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
@@ -95,7 +127,7 @@ fn in_use(path: &Path, socket: &Path) -> ServeError {
     ServeError::InUse {
         path: path.to_owned(),
         holder: format!("the toolcell that serves {}{process}", socket.display()),
-        remedy: format!("{kill}, or give this one a --state and a --socket of its own"),
+        remedy: format!("give this one a --state and a --socket of its own, or {kill}"),
     }
 }
 
@@ -120,12 +152,14 @@ fn in_use_by_another(path: &Path, pid: Option<i32>) -> ServeError {
     ServeError::InUse {
         path: path.to_owned(),
         holder: format!("another program{process}"),
-        remedy: format!("{kill}, or give this one a --state and a --socket of its own"),
+        remedy: format!("give this one a --state and a --socket of its own, or {kill}"),
     }
 }
 
 fn process(pid: Option<i32>) -> (String, String) {
     match pid {
+        // With its first process the container ends.
+        Some(1) => (" (process 1)".to_owned(), "end the container in which it is the first process".to_owned()),
         Some(pid) => (format!(" (process {pid})"), format!("end it with `kill {pid}`")),
         None => (String::new(), "end it".to_owned()),
     }
@@ -234,6 +268,8 @@ mod tests {
         let error = Patience::begin(Duration::ZERO).wait(Path::new("/state"), Some(7)).unwrap_err();
         assert_eq!(error.to_string(), "/state is in use by another program (process 7)");
         assert!(error.remedy().contains("kill 7"), "{}", error.remedy());
+        let first = in_use_by_another(Path::new("/state"), Some(1)).remedy();
+        assert!(!first.contains("kill") && first.starts_with("give this one"), "{first}");
     }
 
     #[test]

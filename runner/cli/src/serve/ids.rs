@@ -10,6 +10,9 @@ use rustix::io::Errno;
 
 use super::error::{ServeError, file};
 
+/// First of the ids where nobody says another: no distribution and no subuid range of shadow(5) puts anybody there by
+/// default.
+const BASE: u32 = 1_879_048_192;
 /// Ids in a range.
 const RANGE: u32 = 65_536;
 /// More instances than this on one machine are a mistake.
@@ -32,27 +35,30 @@ pub(super) struct Ids {
     pub(super) path: PathBuf,
 }
 
-/// Locks the first free range from `from` on.
-pub(super) fn lock(folder: &Path, from: u32) -> Result<Ids, ServeError> {
+/// Locks the first free range from the named id on. Only where none is named may it be a small one.
+pub(super) fn lock(folder: &Path, named: Option<u32>) -> Result<Ids, ServeError> {
     let map = |name: &'static str| file("read", name, std::fs::read_to_string(name));
     let maps = [map("/proc/self/uid_map")?, map("/proc/self/gid_map")?];
     file("make", folder, std::fs::create_dir_all(folder))?;
-    lock_within(folder, from, &maps)
+    lock_within(folder, named, &maps)
 }
 
-fn lock_within(folder: &Path, from: u32, maps: &[String; 2]) -> Result<Ids, ServeError> {
+fn lock_within(folder: &Path, named: Option<u32>, maps: &[String; 2]) -> Result<Ids, ServeError> {
+    let from = named.unwrap_or(BASE);
     let large = (0..RANGES_MAX).map_while(|n| n.checked_mul(RANGE)?.checked_add(from));
     let large: Vec<u32> = large.filter(|base| maps.iter().all(|map| is_mapped(map, *base, RANGE))).collect();
     // From the end, as users are numbered from the beginning.
     let small = (SMALL_FROM..SMALL_TO - SMALL_RANGE).rev().step_by(usize::try_from(SMALL_RANGE).unwrap_or(usize::MAX));
-    let small = small.filter(|base| large.is_empty() && maps.iter().all(|map| is_mapped(map, *base, SMALL_RANGE)));
+    let small = small.filter(|base| {
+        named.is_none() && large.is_empty() && maps.iter().all(|map| is_mapped(map, *base, SMALL_RANGE))
+    });
     for base in large.iter().copied().chain(small) {
         let path = folder.join(base.to_string());
         if let Some(lock) = try_lock(&path)? {
             return Ok(Ids { base, lock, path });
         }
     }
-    Err(ServeError::NoIds { from })
+    Err(ServeError::NoIds { from, is_outside: named.is_some() && large.is_empty() })
 }
 
 /// Whether one line of the map (user_namespaces(7)) holds the whole range. The last id of all, -1, is nobody's.
@@ -96,19 +102,19 @@ mod tests {
     #[test]
     fn two_instances_have_two_ranges_and_a_range_is_free_again_after() {
         let folder = tempfile::tempdir().unwrap();
-        let first = lock_within(folder.path(), 1_879_048_192, &whole()).unwrap();
-        let second = lock_within(folder.path(), 1_879_048_192, &whole()).unwrap();
+        let first = lock_within(folder.path(), None, &whole()).unwrap();
+        let second = lock_within(folder.path(), Some(BASE), &whole()).unwrap();
         assert_eq!((first.base, second.base), (1_879_048_192, 1_879_113_728));
         drop(first);
-        assert_eq!(lock_within(folder.path(), 1_879_048_192, &whole()).unwrap().base, 1_879_048_192);
+        assert_eq!(lock_within(folder.path(), None, &whole()).unwrap().base, 1_879_048_192);
     }
 
     #[test]
     fn a_lock_file_that_was_removed_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let first = lock_within(folder.path(), 100_000, &whole()).unwrap();
+        let first = lock_within(folder.path(), Some(100_000), &whole()).unwrap();
         std::fs::remove_file(&first.path).unwrap();
-        let second = lock_within(folder.path(), 100_000, &whole()).unwrap();
+        let second = lock_within(folder.path(), Some(100_000), &whole()).unwrap();
         assert!(second.path.exists());
     }
 
@@ -116,9 +122,10 @@ mod tests {
     fn a_range_outside_the_id_map_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
         let maps = ["0 100000 20000".to_owned(), whole()[0].clone()];
-        assert!(matches!(lock_within(folder.path(), 65_536, &maps), Err(ServeError::NoIds { from: 65_536 })));
+        let refused = lock_within(folder.path(), Some(65_536), &maps);
+        assert!(matches!(refused, Err(ServeError::NoIds { from: 65_536, is_outside: true })), "{refused:?}");
         let maps = ["0 0 1\n1 200000 300000".to_owned(), whole()[0].clone()];
-        assert_eq!(lock_within(folder.path(), 65_536, &maps).unwrap().base, 65_536);
+        assert_eq!(lock_within(folder.path(), Some(65_536), &maps).unwrap().base, 65_536);
     }
 
     #[test]
@@ -126,12 +133,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let maps = ["0 100000 65536".to_owned(), "0 100000 65536".to_owned()];
         let mut ranges = Vec::new();
-        while let Ok(ids) = lock_within(folder.path(), 1_879_048_192, &maps) {
+        while let Ok(ids) = lock_within(folder.path(), None, &maps) {
             ranges.push(ids);
         }
         assert!(ranges.len() >= 10, "{}", ranges.len());
         assert!(ranges.iter().all(|ids| ids.base >= SMALL_FROM && ids.base + SMALL_RANGE < SMALL_TO));
         assert!(ranges.windows(2).all(|two| two[0].base - two[1].base == SMALL_RANGE), "and none overlap");
+    }
+
+    #[test]
+    fn a_range_that_was_named_is_not_replaced_by_a_small_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for named in [65_536, BASE, u32::MAX - RANGE + 1, u32::MAX] {
+            let maps = ["0 100000 65536".to_owned(), "0 100000 65536".to_owned()];
+            let refused = lock_within(folder.path(), Some(named), &maps).unwrap_err();
+            assert!(matches!(refused, ServeError::NoIds { is_outside: true, .. }), "{named}: {refused}");
+            assert!(refused.remedy().contains("leave --uid-base out"), "{}", refused.remedy());
+        }
+        assert!(lock_within(folder.path(), Some(u32::MAX), &whole()).is_err());
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! The socket: its folder, what a killed daemon left of it, and its mode from the first moment on.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::Mode;
 
 use super::error::{ServeError, call, file};
 use super::holder::{Patience, pid_behind};
+use super::{contained, trial_home};
 
 /// sockaddr_un.sun_path holds 108 bytes with the zero at the end (unix(7)).
 const PATH_MAX_BYTES: usize = 107;
@@ -36,6 +37,25 @@ pub(super) fn check_path(path: &Path) -> Result<(), ServeError> {
         why: "is too long for a socket, at most 107 bytes are taken",
         remedy: "name a shorter path with --socket",
     })
+}
+
+/// Whether a socket can be had there, seen by having one of another name in the same folder for a moment; where that folder
+/// is still to be made, by making one where it will be.
+pub(super) fn try_folder(path: &Path) -> Result<(), ServeError> {
+    let name = format!(".toolcell-{}", trial_home::token()?);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let nearest = folder.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    let tried = contained::with_root_s_privilege(|| {
+        if nearest != folder {
+            let made = nearest.join(&name);
+            return DirBuilder::new().mode(0o700).create(&made).and_then(|()| std::fs::remove_dir(made));
+        }
+        // By the folder's descriptor, as a longer name need not fit where the named one does.
+        let open = File::open(folder)?;
+        let other = PathBuf::from(format!("/proc/self/fd/{}/{name}", open.as_raw_fd()));
+        UnixListener::bind(&other).and_then(|_listener| std::fs::remove_file(&other))
+    });
+    file("listen at", path, tried)
 }
 
 /// Something else lies where the socket is to be.
@@ -130,6 +150,21 @@ mod tests {
         std::fs::write(&path, "letter").unwrap();
         assert!(matches!(listen(&path, 0o600, Duration::ZERO), Err(ServeError::Unsafe { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"letter");
+    }
+
+    #[test]
+    fn a_folder_in_which_nobody_can_listen_is_told_and_one_that_is_fit_is_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join("x".repeat(105 - folder.path().as_os_str().len()));
+        for path in [folder.path().join("s"), folder.path().join("run/lab/s"), long] {
+            try_folder(&path).unwrap();
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing stays");
+        }
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        for path in [Path::new("/proc/x.sock"), Path::new("/proc/x/s"), &folder.path().join("file/s")] {
+            let told = try_folder(path).unwrap_err().to_string();
+            assert_eq!(told, format!("cannot listen at {}", path.display()));
+        }
     }
 
     #[test]

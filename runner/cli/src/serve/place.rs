@@ -1,16 +1,17 @@
 //! The named place of an instance, looked at without changing it: would a start find its state and its socket free and fit?
 //! And a place beside it, in which a start can be tried.
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcell_types::ControlId;
 
 use super::error::{ServeError, file};
+use super::holder::Serving;
 use super::settings::{self, Settings};
+use super::trial_home::TrialHome;
 use super::{checks, holder, listener, own_places, state};
 use crate::args::ServeArgs;
 
@@ -36,7 +37,8 @@ impl Place {
         &self.settings.accept_unavailable
     }
 
-    /// Whether a start would find its place: who has it, and what is wrong with it. Changes nothing.
+    /// Whether a start would find its place: who has it, and what is wrong with it. Leaves nothing behind: beside the socket
+    /// another is made and removed.
     ///
     /// # Errors
     /// What the start would say.
@@ -46,23 +48,26 @@ impl Place {
         let socket = &self.settings.socket;
         listener::check_path(socket)?;
         match socket.symlink_metadata() {
-            Ok(seen) if !seen.file_type().is_socket() => Err(listener::no_socket(socket)),
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => file("look at", socket, Err(source)),
+            Ok(seen) if !seen.file_type().is_socket() => return Err(listener::no_socket(socket)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return file("look at", socket, Err(error)),
+            Ok(_) | Err(_) => {}
         }
+        listener::try_folder(socket)
     }
 
-    /// The socket of a trial, beside that of a daemon of one's own.
-    pub(crate) fn trial_socket(&self) -> PathBuf {
-        self.settings.runtime.join(format!("doctor-{}.sock", std::process::id()))
+    /// The toolcell that serves here already, if one does.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub(crate) fn serving(&self) -> Result<Option<Serving>, ServeError> {
+        holder::serving(&self.settings)
     }
 
     /// Makes the folder of a trial where the state is, or will be: on the file system that the state is to be on.
     ///
     /// # Errors
     /// There is no such folder, or nothing can be made in it.
-    pub(crate) fn make_trial_home(&self) -> Result<PathBuf, ServeError> {
+    pub(crate) fn make_trial_home(&self) -> Result<TrialHome, ServeError> {
         let device = |path: &Path| path.metadata().map(|meta| meta.dev()).ok();
         let there = |path: &&Path| path.is_dir();
         let state = self.settings.state.as_path();
@@ -70,9 +75,7 @@ impl Place {
         // Beside a state that is there, unless it is a file system of its own.
         let beside = state.parent().filter(|beside| nearest == state && device(beside) == device(state));
         let base = beside.unwrap_or(nearest);
-        let home = base.join(format!(".toolcell-doctor-{}", std::process::id()));
-        file("make", &home, DirBuilder::new().mode(0o700).create(&home))?;
-        Ok(home)
+        TrialHome::make(base, &self.settings.runtime)
     }
 }
 

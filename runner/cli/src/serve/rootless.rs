@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use nix::sched::CloneFlags;
 use rustix::mount::{MountPropagationFlags, mount_change};
 use toolcell_cell::CellIds;
+use toolcell_doctor::remedies::NO_NEW_PRIVS;
 
 use self::block::Block;
 pub(crate) use self::error::RootlessError;
@@ -44,7 +45,10 @@ pub(super) struct Rootless {
 /// [`RootlessError`] for an ordinary user without the variable that names one.
 pub(crate) fn own_places() -> Result<Places, RootlessError> {
     Places::of_process().map_err(|missing| match missing {
-        Missing::Runtime => RootlessError::NoRuntime,
+        Missing::Runtime => {
+            let login = PathBuf::from(format!("/run/user/{}", rustix::process::geteuid().as_raw()));
+            RootlessError::NoRuntime { has_login: login.is_dir() }
+        }
         Missing::Home => RootlessError::NoHome,
     })
 }
@@ -56,6 +60,7 @@ pub(crate) fn own_places() -> Result<Places, RootlessError> {
 pub(super) fn enter(runtime: &Path, state: &State) -> Result<Rootless, ServeError> {
     let former = state.former_ids()?;
     let found = subids::of_process().and_then(|range| maps::Helpers::find().map(|helpers| (range, helpers)));
+    let found = found.and_then(|found| can_gain_privilege().map(|()| found));
     let (block, no_ids) = match found {
         Ok((range, helpers)) => match block::lock(&runtime.join("uids"), &range, former)? {
             Some(block) => (Some((block, helpers)), None),
@@ -79,6 +84,15 @@ pub(super) fn enter(runtime: &Path, state: &State) -> Result<Rootless, ServeErro
     state.remember_ids(kept.as_ref().map(Block::uid))?;
     let ids = kept.as_ref().map_or(CellIds::Own, Block::cell_ids);
     Ok(Rootless { ids, no_ids, leftovers_gone, lock: kept.map(Block::into_lock) })
+}
+
+/// newuidmap has its privilege by its file, which counts for nothing once a process has given up on gaining any.
+fn can_gain_privilege() -> Result<(), String> {
+    match rustix::thread::no_new_privs() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(format!("{NO_NEW_PRIVS}, with which newuidmap gains no privilege")),
+        Err(errno) => Err(format!("prctl(PR_GET_NO_NEW_PRIVS): {errno}")),
+    }
 }
 
 /// Enters a user and a mount namespace; the value says why the range could not be mapped, if so.

@@ -8,14 +8,10 @@ use toolcell_cell::CgroupError;
 use toolcell_types::ControlId;
 
 use super::error::{ServeError, file};
-use crate::args::{LogFormat, ServeArgs, cgroup_parent, socket_mode};
+use crate::args::{LogFormat, ServeArgs, UID_BASES, cgroup_parent, socket_mode};
 use crate::missing::GROUPS;
 use crate::paths::Places;
 
-/// First of the ids, where no distribution and no subuid range of shadow(5) puts anybody by default.
-const UID_BASE: u32 = 1_879_048_192;
-/// Below are the ids of people and services.
-const UID_BASE_LEAST: u32 = 65_536;
 /// Only the user who started the daemon.
 const SOCKET_MODE: u32 = 0o600;
 
@@ -26,7 +22,8 @@ pub(super) struct Settings {
     pub(super) socket: PathBuf,
     pub(super) state: PathBuf,
     pub(super) policy: Option<PathBuf>,
-    pub(super) uid_base: u32,
+    /// As root named it.
+    pub(super) uid_base: Option<u32>,
     pub(super) cgroup_parent: Option<String>,
     pub(super) socket_mode: u32,
     pub(super) idle_exit_s: Option<u64>,
@@ -98,7 +95,7 @@ fn merge(args: &ServeArgs, from_file: File, places: &Places, has_policy: bool) -
         socket: absolute(socket)?,
         state: absolute(state)?,
         policy: policy.map(absolute).transpose()?,
-        uid_base: args.uid_base.or(from_file.uid_base).unwrap_or(UID_BASE),
+        uid_base: args.uid_base.or(from_file.uid_base),
         cgroup_parent: args.cgroup_parent.clone().or(from_file.cgroup_parent),
         socket_mode: args.socket_mode.or(from_file.socket_mode).unwrap_or(SOCKET_MODE),
         idle_exit_s: args.idle_exit.or(from_file.idle_exit_s),
@@ -114,10 +111,10 @@ fn absolute(path: PathBuf) -> Result<PathBuf, ServeError> {
 
 fn uid_base<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let base = u32::deserialize(from)?;
-    if base < UID_BASE_LEAST {
-        return Err(D::Error::custom(format!("expected a user id from {UID_BASE_LEAST}")));
+    if UID_BASES.contains(&i64::from(base)) {
+        return Ok(Some(base));
     }
-    Ok(Some(base))
+    Err(D::Error::custom(format!("expected a user id from {} to {}", UID_BASES.start(), UID_BASES.end())))
 }
 
 fn parent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -157,7 +154,7 @@ mod tests {
                 socket: "/run/t/toolcell.sock".into(),
                 state: "/state".into(),
                 policy: None,
-                uid_base: 1_879_048_192,
+                uid_base: None,
                 cgroup_parent: None,
                 socket_mode: 0o600,
                 idle_exit_s: None,
@@ -181,7 +178,7 @@ mod tests {
         let settings = merge(&args, from(text).unwrap(), &places(), false).unwrap();
         assert_eq!(settings.socket, Path::new("/a.sock"));
         assert_eq!(settings.state, Path::new("/b"));
-        assert_eq!((settings.socket_mode, settings.idle_exit_s, settings.uid_base), (0o660, Some(5), 70_000));
+        assert_eq!((settings.socket_mode, settings.idle_exit_s, settings.uid_base), (0o660, Some(5), Some(70_000)));
         assert_eq!(settings.accept_unavailable, [ControlId::LandlockNet]);
         assert_eq!((settings.log_format, settings.cgroup_parent.as_deref()), (LogFormat::Json, Some("labs")));
     }
@@ -193,6 +190,7 @@ mod tests {
             "socket_mode = 384",
             "socket_mode = '0777'",
             "uid_base = 0",
+            "uid_base = 4294967295",
             "idle_exit_s = 0",
             "cgroup_parent = '../x'",
             "accept_unavailable = ['seccom']",

@@ -170,11 +170,11 @@ fn where_no_cell_can_be_built_its_step_s_control_is_missing_and_the_rest_unknown
 #[test]
 fn what_is_known_to_be_missing_says_why() {
     let host = HostFacts::default();
-    let known = [(ControlId::CgroupMemory, remedies::no_groups("there is none", false))];
+    let known = [(ControlId::CgroupMemory, remedies::no_groups("there is none", false, &HostFacts::default()))];
     let cells = [(SurveyAct::Probe, Built::Unseen("the launcher is gone".into()))];
     let checks = assess(&Looked { host: &host, is_root: false, accepted: &[], known: &known, cells: &cells });
     let memory = one(&checks, ControlId::CgroupMemory);
     assert_eq!(memory.state, CheckState::Unavailable);
-    assert_eq!(memory.remedy.as_deref(), Some("start toolcell as root, or give its user a cgroup"));
+    assert_eq!(memory.remedy.as_deref(), Some(known[0].1.remedy.as_str()));
     assert_eq!(one(&checks, ControlId::Seccomp).state, CheckState::Unknown);
 }

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paths::VARIABLES;
 use crate::reach::wait_until_ready;
-use crate::serve::Place;
+use crate::serve::{Place, TrialHome};
 
 /// Were this process killed, the trial would end by itself.
 const IDLE_EXIT_S: &str = "30";
@@ -65,12 +65,11 @@ pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Re
         // Where the trial's state cannot be, the state itself cannot be.
         Err(error) => return Ok(Tried::Refused(super::refusal_of(&error))),
     };
-    let home = Home(home);
     let group = OwnGroup::of_process();
-    let (serve, ready) = launch(args, (&home, place), accepted).context("cannot start serve").map_err(fault)?;
+    let (serve, ready) = launch(args, &home, accepted).context("cannot start serve").map_err(fault)?;
     let mut serve = Serve(serve);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let asked = runtime.context("cannot wait for serve").map_err(fault)?.block_on(ask(ready, place.trial_socket()));
+    let asked = runtime.context("cannot wait for serve").map_err(fault)?.block_on(ask(ready, home.socket().to_owned()));
     if matches!(asked, Ok(None) | Err(Asking::Failed(_))) {
         serve.wait_for_last_words();
     }
@@ -87,28 +86,6 @@ pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Re
         Ok(None) => Ok(Tried::Refused(last_words(&home.log(), "it said nothing"))),
         Err(Asking::Interrupted) => Err(Failure::plain(Exit::Cancelled, anyhow::anyhow!("interrupted"))),
         Err(Asking::Failed(error)) => Ok(Tried::Refused(last_words(&home.log(), &format!("{error:#}")))),
-    }
-}
-
-/// The trial's folder: its state and its log. Removed with all that is in it.
-#[derive(Debug)]
-struct Home(PathBuf);
-
-impl Home {
-    fn state(&self) -> PathBuf {
-        self.0.join("state")
-    }
-
-    fn log(&self) -> PathBuf {
-        self.0.join("serve.log")
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            crate::render::say(&format!("{} could not be removed: {error}", self.0.display()));
-        }
     }
 }
 
@@ -158,7 +135,7 @@ impl Drop for Serve {
 }
 
 /// `serve` with the given options, but for its place, and with nothing of ours but the pipe that it tells us on.
-fn launch(args: &ServeArgs, (home, place): (&Home, &Place), accepted: &[ControlId]) -> io::Result<(Child, OwnedFd)> {
+fn launch(args: &ServeArgs, home: &TrialHome, accepted: &[ControlId]) -> io::Result<(Child, OwnedFd)> {
     let log = File::options().append(true).create_new(true).open(home.log())?;
     let (ready, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     rustix::io::fcntl_setfd(&tell, FdFlags::empty())?;
@@ -168,7 +145,7 @@ fn launch(args: &ServeArgs, (home, place): (&Home, &Place), accepted: &[ControlI
     command.envs(VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.args(["serve", "--log-format", "json", "--idle-exit", IDLE_EXIT_S]);
     command.args(["--ready-fd", &tell.as_raw_fd().to_string()]);
-    command.arg("--state").arg(home.state()).arg("--socket").arg(place.trial_socket());
+    command.arg("--state").arg(home.state()).arg("--socket").arg(home.socket());
     if let Some(config) = &args.config {
         command.arg("--config").arg(config);
     }

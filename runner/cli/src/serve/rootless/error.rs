@@ -10,7 +10,10 @@ use toolcell_doctor::remedies::{self, Cause};
 pub(crate) enum RootlessError {
     /// No place for the socket.
     #[error("XDG_RUNTIME_DIR is not set to a folder: there is no place for a socket of your own")]
-    NoRuntime,
+    NoRuntime {
+        /// Whether the folder that systemd makes at a login is there all the same.
+        has_login: bool,
+    },
     /// No place for the state.
     #[error("neither XDG_STATE_HOME nor HOME is set to a folder: there is no place for your key and ledger")]
     NoHome,
@@ -19,6 +22,14 @@ pub(crate) enum RootlessError {
     SocketMode {
         /// The mode that was asked for.
         mode: u32,
+    },
+    /// Ids are named, and an ordinary user has none to choose from.
+    #[error(
+        "--uid-base {base} is for root: without root the ids of cells are the user's own in /etc/subuid and /etc/subgid"
+    )]
+    UidBase {
+        /// The first id that was asked for.
+        base: u32,
     },
     /// The kernel refuses user namespaces, or everything in them.
     #[error("this machine does not let an ordinary user have a user namespace: {}", cause.why)]
@@ -52,13 +63,15 @@ impl RootlessError {
     /// What to do next, one sentence.
     pub(crate) fn remedy(&self) -> String {
         match self {
-            Self::NoRuntime => {
-                "export XDG_RUNTIME_DIR=/run/user/$(id -u), or another folder of your own that nobody else \
-                                can change (a login through systemd sets it); or start it as root"
+            Self::NoRuntime { has_login: true } => "export XDG_RUNTIME_DIR=/run/user/$(id -u)".to_owned(),
+            Self::NoRuntime { has_login: false } => {
+                "mkdir -p -m 700 ~/.toolcell-run && export XDG_RUNTIME_DIR=~/.toolcell-run, or name another folder of your own \
+                 that nobody else can change (a login through systemd makes one); or start it as root"
                     .to_owned()
             }
             Self::NoHome => "export HOME, or XDG_STATE_HOME, or name a folder with --state".to_owned(),
             Self::SocketMode { .. } => "leave it out, or serve others from an instance that root starts".to_owned(),
+            Self::UidBase { .. } => "leave it out, or start toolcell as root".to_owned(),
             Self::Forbidden { cause, .. } => cause.remedy.clone(),
             Self::Helper { .. } => "look at the limits of this user: processes, memory".to_owned(),
             Self::Map { .. } => "look at the user's lines in /etc/subuid and /etc/subgid".to_owned(),

@@ -1,6 +1,7 @@
 //! The user's ranges of subordinate ids (subuid(5), subgid(5)).
 
 use nix::unistd::{Uid, User};
+use toolcell_doctor::remedies::NAMELESS;
 
 /// One range of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) fn of_process() -> Result<SubIds, String> {
     let uid = Uid::effective();
     let name = match User::from_uid(uid) {
         Ok(Some(user)) => user.name,
-        Ok(None) | Err(_) => return Err(format!("user {uid} has no name, by which newuidmap knows users")),
+        Ok(None) | Err(_) => return Err(format!("user {uid} {NAMELESS}, by which newuidmap knows users")),
     };
     let range = |path: &str| {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))?;

@@ -108,6 +108,17 @@ fn a_folder_of_other_files_is_left_alone() {
 }
 
 #[test]
+fn a_trial_s_folder_in_it_is_no_other_file_and_is_given_to_nobody() {
+    let (_parent, path) = folder();
+    let trial = path.join(".toolcell-doctor-0123456789abcdef");
+    std::fs::create_dir_all(&trial).unwrap();
+    let state = open(&path).unwrap();
+    state.instance().unwrap();
+    state.hand_over(OWNERS).unwrap();
+    assert_eq!(trial.metadata().unwrap().uid(), 0);
+}
+
+#[test]
 fn a_folder_of_somebody_else_is_refused() {
     let (_parent, path) = folder();
     std::fs::create_dir_all(&path).unwrap();
