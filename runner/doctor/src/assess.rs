@@ -106,7 +106,15 @@ impl Looked<'_> {
             let missing = || Side::not_tried("", "the control is missing");
             (missing(), missing())
         };
-        let (state, cause) = self.judge(report, &allowed, &forbidden);
+        let (state, cause) = match (self.judge(report, &allowed, &forbidden), trials) {
+            // Where no program can be run to its end, a call cannot either, whatever reads back well.
+            ((CheckState::Enforced, _), Some(Err(why))) => {
+                let remedy = "see that a cell can execute toolcell's own file and what it is linked with: both must be \
+                              readable and executable for everybody (chmod 755)";
+                (CheckState::Unknown, Some(Cause { why: why.clone(), remedy: remedy.to_owned() }))
+            }
+            (judged, _) => judged,
+        };
         let is_two_sided = allowed.holds == Some(true) && forbidden.holds == Some(true);
         ControlCheck {
             id,

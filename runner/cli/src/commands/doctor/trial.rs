@@ -158,8 +158,9 @@ fn launch(args: &ServeArgs, home: &TrialHome, accepted: &[ControlId]) -> io::Res
     if let Some(parent) = &args.cgroup_parent {
         command.args(["--cgroup-parent", parent]);
     }
-    if let Some(mode) = args.socket_mode {
-        command.args(["--socket-mode", &format!("{mode:o}")]);
+    if args.socket_mode.is_some() {
+        // Whatever is asked for: nobody else's call may be run by an instance whose log goes with it.
+        command.args(["--socket-mode", "600"]);
     }
     if !accepted.is_empty() {
         let names: Vec<&str> = accepted.iter().map(|id| id.as_str()).collect();
