@@ -38,6 +38,7 @@ Exit codes:
   0  `serve` starts with these options, or has this state and socket already, and calls run
   1  it does not, or a required control is missing: the report names the one thing to do
   2  the command line is wrong
+  (130 after Ctrl-C, 141 if our standard output was closed)
 
 Examples:
   toolcell doctor

@@ -82,3 +82,12 @@ fn help_of_the_other_commands() {
     let texts: Vec<String> = names.iter().map(|path| help(path)).collect();
     insta::assert_snapshot!("help_others", texts.join("\n────\n"));
 }
+
+#[test]
+fn the_help_of_doctor_names_every_code_that_it_ends_with() {
+    use crate::exit::Exit;
+    for exit in [Exit::Ok, Exit::Failed, Exit::Usage, Exit::Cancelled, Exit::BrokenPipe] {
+        let code = exit.code().to_string();
+        assert!(DOCTOR_HELP.split([' ', '(', '\n']).any(|word| word == code), "{exit:?}");
+    }
+}
