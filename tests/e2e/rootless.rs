@@ -11,7 +11,7 @@ mod verdicts;
 
 use std::collections::BTreeSet;
 
-use toolcell_tests::{Instance, Need, OrdinaryUser, Setup};
+use toolcell_tests::{Instance, Need, OrdinaryUser, Setup, status_field};
 
 /// What no instance of an ordinary user has.
 const GROUPS: [&str; 4] = ["cgroup.memory", "cgroup.cpu", "cgroup.pids", "cpu-clock"];
@@ -28,6 +28,17 @@ pub(crate) fn both_users() -> Vec<OrdinaryUser> {
 pub(crate) fn missing(user: &OrdinaryUser) -> BTreeSet<&'static str> {
     let identity = user.range().is_none().then_some(IDENTITY);
     GROUPS.into_iter().chain(identity).collect()
+}
+
+/// What a remedy for that says. Under no_new_privs, as in a container for an ordinary user, neither a package nor a range
+/// would help.
+pub(crate) fn way_to_ids() -> &'static str {
+    let is_confined = status_field(std::process::id(), "NoNewPrivs").as_deref() == Some("1");
+    if is_confined {
+        "start toolcell as root, or go without it"
+    } else {
+        "apt-get install uidmap; usermod --add-subuids"
+    }
 }
 
 /// As an option's value.

@@ -56,7 +56,9 @@ pub(crate) fn groups(name: &str) -> Vec<PathBuf> {
     let is_needed = |root: &&crate::CgroupRoot| CONTROLLERS.iter().any(|controller| root.has(controller));
     let version_1 = roots.iter().any(|root| !root.is_unified() && root.has("memory"));
     let needed = roots.iter().filter(is_needed).filter(|root| root.is_unified() != version_1);
-    needed.map(|root| root.path.join(name)).collect()
+    // In a container one may be bound over another at the same path.
+    let paths: std::collections::BTreeSet<PathBuf> = needed.map(|root| root.path.join(name)).collect();
+    paths.into_iter().collect()
 }
 
 /// The names of all that any test has made.

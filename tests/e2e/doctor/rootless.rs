@@ -4,7 +4,7 @@ use toolcell_tests::{Need, OrdinaryUser, Request, Setup, needs, run};
 use toolcell_types::doctor::CheckState;
 
 use super::{proven, report_of, same};
-use crate::rootless::{accepted, both_users, missing};
+use crate::rootless::{accepted, both_users, missing, way_to_ids};
 
 /// What the user's own `toolcell doctor` says, with these options.
 fn doctor(user: &OrdinaryUser, words: &[&str]) -> (i32, toolcell_types::doctor::DoctorReport) {
@@ -26,7 +26,7 @@ fn what_an_ordinary_user_lacks_is_told_with_the_way_to_it_and_accepted_by_name()
             assert_eq!(control.state, state, "{control:?}");
             let told = control.remedy.as_deref().unwrap_or_default();
             match control.id.as_str() {
-                "identity.unprivileged" if is_missing => assert!(told.contains("apt-get install uidmap"), "{told}"),
+                "identity.unprivileged" if is_missing => assert!(told.contains(way_to_ids()), "{told}"),
                 _ if is_missing => assert!(told.contains("as root"), "{told}"),
                 _ => assert_eq!(told, ""),
             }

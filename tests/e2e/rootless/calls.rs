@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toolcell_tests::{Need, OrdinaryUser, Request, needs, run};
 use toolcell_types::{CallState, Effect, ErrorCode, Verdict};
 
-use super::{both_users, missing, start};
+use super::{both_users, missing, start, way_to_ids};
 
 /// The value of the option that a refusal names, as it stands there.
 fn flag_of(text: &str) -> &str {
@@ -50,8 +50,7 @@ fn the_refusal_over_the_api_is_503_with_every_control_in_it() {
         assert_eq!(flag.split(',').collect::<BTreeSet<_>>(), missing(&user));
         assert!(missing(&user).iter().all(|name| problem.detail.contains(name)), "{}", problem.detail);
         if user.range().is_none() {
-            assert!(problem.remedy.contains("apt-get install uidmap"), "{}", problem.remedy);
-            assert!(problem.remedy.contains("usermod --add-subuids"), "{}", problem.remedy);
+            assert!(problem.remedy.contains(way_to_ids()), "{}", problem.remedy);
         }
         assert_eq!(instance.receipts().len(), 1, "nothing was written");
         // All but one of them is not enough.
