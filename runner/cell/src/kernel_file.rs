@@ -14,21 +14,23 @@ const FIRST_BYTES: usize = 4096;
 /// # Errors
 /// The kernel's answer to open(2) or read(2).
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_into(path, Vec::with_capacity(FIRST_BYTES))
+    let mut content = Vec::with_capacity(FIRST_BYTES);
+    read_into(path, &mut content)?;
+    Ok(content)
 }
 
-/// The same into a buffer, which stays where it is if it is large enough: one that grows leaves copies behind.
+/// The same into an empty buffer, which stays where it is if it is large enough: one that grows leaves copies behind.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_into(path: &Path, mut content: Vec<u8>) -> io::Result<Vec<u8>> {
+pub(crate) fn read_into(path: &Path, content: &mut Vec<u8>) -> io::Result<()> {
     let file = rustix::io::retry_on_intr(|| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
     loop {
         if content.capacity() == content.len() {
             content.reserve(content.len());
         }
-        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut content)) {
-            Ok(0) => return Ok(content),
+        match rustix::io::read(&file, rustix::buffer::spare_capacity(content)) {
+            Ok(0) => return Ok(()),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }

@@ -30,6 +30,7 @@ mod record;
 mod stages;
 mod survey;
 mod verdict;
+mod wiped;
 mod workshop;
 
 pub use cgroup::{CgroupError, OwnGroup, are_groups_given, find_groups, settle_groups};

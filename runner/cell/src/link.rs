@@ -13,6 +13,8 @@ use rustix::net::{
 use toolcell_types::plan::{FromLauncher, PACKET_MAX_BYTES};
 use zeroize::Zeroize as _;
 
+use crate::wiped::Wiped;
+
 /// Why the link is of no use any more.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -51,7 +53,7 @@ const FDS_MAX: usize = 4;
 
 #[derive(Debug)]
 struct Packet {
-    bytes: Vec<u8>,
+    bytes: Wiped,
     fds: Vec<OwnedFd>,
 }
 
@@ -131,7 +133,7 @@ impl Link {
         // Room for all of it at once: a vector that grows leaves copies behind.
         let bytes = postcard::to_extend(message, Vec::with_capacity(SENT_BYTES))
             .map_err(|source| LinkError::Encode { source })?;
-        self.outbox.push_back(Packet { bytes, fds });
+        self.outbox.push_back(Packet { bytes: Wiped::new(bytes), fds });
         self.flush()
     }
 
@@ -147,9 +149,7 @@ impl Link {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             match sendmsg(&self.socket, &[IoSlice::new(&packet.bytes)], &mut control, flags) {
                 Ok(_) => {
-                    if let Some(mut sent) = self.outbox.pop_front() {
-                        sent.bytes.zeroize();
-                    }
+                    drop(self.outbox.pop_front());
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(LinkError::Closed),

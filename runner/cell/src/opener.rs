@@ -24,6 +24,7 @@ use crate::clock::Timer;
 use crate::hostpaths::{Denied, Deputy, HostPaths, Tree};
 use crate::ids::CellIds;
 use crate::readback::describe;
+use crate::wiped::Wiped;
 
 /// How long the paths of one plan may take to open, microseconds.
 const PATIENCE_US: u64 = 5_000_000;
@@ -102,10 +103,10 @@ impl Opener {
         // As large as it can get at once: a vector that grows leaves copies behind, and the next cell is a copy of this
         // memory.
         let encoded = postcard::to_extend(&Asked { slot, mounts, caller }, Vec::with_capacity(PACKET_MAX_BYTES));
-        let mut bytes = encoded.map_err(|_none| stage(nix::libc::EPROTO, what))?;
+        let bytes = Wiped::new(encoded.map_err(|_none| stage(nix::libc::EPROTO, what))?);
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let sent = rustix::net::send(&self.socket, &bytes, flags);
-        bytes.zeroize();
+        drop(bytes);
         let _whole = sent.map_err(|errno| stage(errno.raw_os_error(), what))?;
         self.timer.start(PATIENCE_US).map_err(|errno| stage(errno.raw_os_error(), what))?;
         self.uid = caller.uid;

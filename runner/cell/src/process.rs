@@ -6,11 +6,12 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroize as _;
 
 use crate::cgroup::CgroupError;
 use crate::kernel_file;
 use crate::mountinfo::{self, Mount};
+use crate::wiped::Wiped;
 
 /// Why the process could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -108,8 +109,8 @@ impl Process {
     pub(crate) fn mounts(&self) -> Read<Vec<Mount>> {
         let path = self.root.join("mountinfo");
         // It names host paths of the caller's, and the next cell is a copy of this memory.
-        let room = Vec::with_capacity(MOUNTINFO_BYTES);
-        let lines = Zeroizing::new(kernel_file::read_into(&path, room).map_err(at(&path))?);
+        let mut lines = Wiped::with_capacity(MOUNTINFO_BYTES);
+        kernel_file::read_into(&path, &mut lines).map_err(at(&path))?;
         let mut mounts: Vec<Mount> = mountinfo::mounts(&lines).collect();
         for mount in &mut mounts {
             std::mem::take(&mut mount.root).into_os_string().into_vec().zeroize();

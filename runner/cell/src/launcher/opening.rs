@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use toolcell_sys::Child;
 use toolcell_types::CellId;
 use toolcell_types::plan::{KillReason, LaunchFault, PACKET_MAX_BYTES, Prepare, ToLauncher};
-use zeroize::Zeroizing;
 
 use super::source::{OPENING_PARTS, Part, Source};
 use super::{Launcher, LauncherError, bad_plan};
 use crate::clock::monotonic_us;
 use crate::opener::{self, Opener};
+use crate::wiped::Wiped;
 use crate::workshop::{Begun, Passed};
 
 /// Most children that could not be killed, of one user and of all: each holds a process; beyond that, mounts are refused.
@@ -201,11 +201,11 @@ fn keep(packet: &[u8]) -> std::io::Result<OwnedFd> {
 }
 
 /// The packet, in memory that is wiped when it is dropped.
-fn recall(plan: OwnedFd) -> std::io::Result<Zeroizing<Vec<u8>>> {
+fn recall(plan: OwnedFd) -> std::io::Result<Wiped> {
     let mut file = std::fs::File::from(plan);
     file.rewind()?;
     // As large as it can get at once: a vector that grows leaves copies behind.
-    let mut packet = Zeroizing::new(Vec::with_capacity(PACKET_MAX_BYTES + 1));
+    let mut packet = Wiped::with_capacity(PACKET_MAX_BYTES + 1);
     let _bytes = file.read_to_end(&mut packet)?;
     Ok(packet)
 }

@@ -4,13 +4,13 @@ use std::os::fd::OwnedFd;
 
 use toolcell_types::CellId;
 use toolcell_types::plan::{KillReason, LaunchFault, Prepare, ToLauncher};
-use zeroize::Zeroizing;
 
 use super::{Launcher, LauncherError, bad_plan};
 use crate::hostpaths::Tree;
 use crate::link::LinkError;
 use crate::live::Live;
 use crate::readback::Terms;
+use crate::wiped::Wiped;
 use crate::workshop::{Begun, Passed, end_at_once};
 
 /// Most packets taken in before the clocks have their turn.
@@ -30,7 +30,7 @@ impl Launcher {
             let Some(fds) = self.link.receive().map_err(link)? else { break };
             // A copy that is wiped when it is dropped, and nothing left in the inbox: the next cell is a copy of this
             // memory.
-            let packet = Zeroizing::new(self.link.packet().to_vec());
+            let packet = Wiped::new(self.link.packet().to_vec());
             self.link.wipe();
             self.on_packet(&packet, fds)?;
         }
