@@ -32,7 +32,7 @@ fn every_way_is_measured_in_one_run_and_nothing_stays() {
     assert!((ratio - median("call") / median("bwrap")).abs() < 0.001, "{call}");
     let stages: Vec<&str> =
         report["stages"].as_array().unwrap().iter().map(|one| one["stage"].as_str().unwrap()).collect();
-    assert_eq!(stages, ["decode", "gate", "plan", "arm", "intent", "run", "outcome"]);
+    assert_eq!(stages, ["decode", "gate", "plan", "arm", "intent", "ready", "run", "outcome"]);
     let flights: Vec<u64> =
         report["flights"].as_array().unwrap().iter().map(|one| one["in_flight"].as_u64().unwrap()).collect();
     assert_eq!(flights, [2, 8, 16]);
@@ -91,7 +91,7 @@ fn the_answer_of_a_call_that_ran_tells_its_stages() {
     let first = instance.post(&request);
     let stages = timing(&first).unwrap();
     let names: Vec<&str> = stages.split(", ").map(|stage| stage.split(";dur=").next().unwrap()).collect();
-    assert_eq!(names, ["decode", "gate", "plan", "arm", "intent", "run", "outcome"]);
+    assert_eq!(names, ["decode", "gate", "plan", "arm", "intent", "ready", "run", "outcome"]);
     assert!(stages.split(", ").all(|stage| stage.split(";dur=").nth(1).unwrap().parse::<f64>().is_ok()), "{stages}");
     assert_eq!(timing(&instance.post(&request)), None, "a replay measures nothing");
     let _answer: Value = serde_json::from_slice(&first.body).unwrap();

@@ -21,6 +21,7 @@ use zeroize::Zeroize as _;
 
 use self::opening::{Opening, Stuck};
 use self::source::{OPENING_PARTS, PARTS, Part, Source};
+use crate::begun::Known;
 use crate::cgroup::{Cgroup, Instance};
 use crate::config::LauncherConfig;
 use crate::devtree::DevTree;
@@ -82,6 +83,8 @@ struct Launcher {
     /// Of each slot, the turn that it is in; and the last of all.
     turns: BTreeMap<u32, u32>,
     turn: u32,
+    /// What cells of a slot were asked for.
+    known: Known,
     /// What a survey's probe looks for, until the next step of the survey.
     outside_cells: Option<crate::survey::Outside>,
     /// The runtime directory, which no cell shows.
@@ -137,6 +140,7 @@ impl Launcher {
             free: (0..config.ids.cells()).collect(),
             turns: BTreeMap::new(),
             turn: 0,
+            known: Known::default(),
             outside_cells: None,
             runtime: config.runtime_dir,
             remains: Vec::new(),
@@ -238,6 +242,17 @@ impl Launcher {
         Ok(())
     }
 
+    /// Tells the daemon what a cell that was just admitted is asked for, if that is known.
+    fn tell_of(&mut self, cell: CellId, slot: u32) -> Result<(), LauncherError> {
+        let Some(live) = self.cells.get_mut(&slot) else { return Ok(()) };
+        let Some(requested) = live.limits_of_a_plain_call().and_then(|limits| self.known.of(slot, &limits)) else {
+            return Ok(());
+        };
+        let message = FromLauncher::Begun { cell, requested: requested.to_vec() };
+        live.was_told(requested);
+        self.link.send(&message, Vec::new()).map_err(|source| LauncherError::Link { source })
+    }
+
     /// How calls are judged: what the operator accepted is the launcher's own to know.
     fn terms(&self) -> Terms {
         Terms { accepted: self.accepted.clone(), is_survey: false }
@@ -275,6 +290,11 @@ impl Launcher {
         match step {
             Step::Wait => Ok(()),
             Step::Armed(controls, outputs) => {
+                if let Some(live) = self.cells.get(&slot)
+                    && let Some(limits) = live.limits_of_a_plain_call()
+                {
+                    self.known.learn(slot, limits, &controls);
+                }
                 let said = self.link.send(&FromLauncher::Armed { cell, controls }, outputs).map_err(link);
                 // While the daemon signs. Nothing lets the tool go before the loop comes round again.
                 if let Some(live) = self.cells.get_mut(&slot) {
@@ -283,6 +303,9 @@ impl Launcher {
                 said
             }
             Step::Over(over) => {
+                if matches!(over, Over::Refused(LaunchFault::Control { .. }, _)) {
+                    self.known.forget();
+                }
                 let message = match over {
                     Over::Refused(fault, tree_gone) => FromLauncher::Refused { cell, fault, tree_gone },
                     Over::Ended(report) => FromLauncher::Ended { cell, report },

@@ -8,6 +8,7 @@
 //! (a cell's life) → `readback` (what it really is) → `verdict` (why it ended).
 #![deny(unused_results)]
 
+mod begun;
 mod cgroup;
 mod clock;
 mod config;

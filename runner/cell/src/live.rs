@@ -13,6 +13,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use toolcell_types::plan::{ARMED_MAX_MS, EndReport, KillReason, LaunchFault};
 use toolcell_types::{CellId, ControlReport, Limits};
 
+use crate::begun::Requested;
 use crate::cgroup::Counters;
 use crate::clock::{Timer, monotonic_us};
 use crate::readback::{Outside, Terms};
@@ -85,6 +86,8 @@ pub(crate) struct Live {
     cpu: Timer,
     round: Timer,
     outputs: Option<(OwnedFd, OwnedFd)>,
+    /// What the daemon was told that the controls are asked for.
+    told: Option<Requested>,
     /// The process that said that it is armed.
     armed_by: Option<i32>,
     scratch: Option<OwnedFd>,
@@ -125,6 +128,7 @@ impl Live {
             cpu,
             round,
             outputs,
+            told: None,
             armed_by: None,
             scratch: None,
             scratch_free: None,
@@ -136,6 +140,16 @@ impl Live {
             exec_failed: None,
             left_running: None,
         })
+    }
+
+    /// The limits, if it is a call's cell without mounts: of such all else is the same.
+    pub(crate) fn limits_of_a_plain_call(&self) -> Option<Limits> {
+        (!self.built.has_mounts && !self.terms.is_survey).then_some(self.limits)
+    }
+
+    /// The daemon was told what the controls are asked for.
+    pub(crate) fn was_told(&mut self, requested: Requested) {
+        self.told = Some(requested);
     }
 
     /// What to poll: control socket, init's pidfd, and the three clocks.

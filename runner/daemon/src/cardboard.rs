@@ -2,7 +2,8 @@
 //!
 //! The launcher runs nothing. What a cell does is the last argument of its program: `print:TEXT`, `exit:CODE`, `hang`
 //! (until killed), `flood` (prints until killed), `mount`, `nowhere`, `control`, `broken` (refused before they wait for
-//! *go*), `early` (killed before it started), `messy` (exits with 0, and nobody saw its tree gone).
+//! *go*), `early` (killed before it started), `messy` (exits with 0, and nobody saw its tree gone). After `begun:` the cell
+//! is first said to be being set up, and for `begun:slow` it stays so until it is killed.
 
 use std::collections::HashMap;
 use std::io::{IoSlice, IoSliceMut, Read as _, Write as _};
@@ -104,7 +105,14 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
     let seen = Arc::new(Seen::default());
     let watched = Arc::clone(&seen);
     std::thread::spawn(move || {
-        PaperLauncher { socket: theirs, seen: watched, armed: HashMap::new(), hanging: HashMap::new() }.run()
+        PaperLauncher {
+            socket: theirs,
+            seen: watched,
+            armed: HashMap::new(),
+            hanging: HashMap::new(),
+            slow: Vec::new(),
+        }
+        .run()
     });
     let daemon = Daemon {
         policy: Policy::builtin().unwrap(),
@@ -131,6 +139,8 @@ struct PaperLauncher {
     /// Cells that wait for *go*, with what they are to do.
     armed: HashMap<CellId, (String, Vec<std::io::PipeWriter>)>,
     hanging: HashMap<CellId, Vec<std::io::PipeWriter>>,
+    /// Cells that are never done with being set up.
+    slow: Vec<CellId>,
 }
 
 impl PaperLauncher {
@@ -164,7 +174,8 @@ impl PaperLauncher {
                         KillReason::Cancelled => EndCause::Cancelled,
                         KillReason::OutputLimit => EndCause::OutputLimit,
                     };
-                    if self.armed.remove(&cell).is_some() {
+                    if self.armed.remove(&cell).is_some() || self.slow.contains(&cell) {
+                        self.slow.retain(|one| *one != cell);
                         let fault = LaunchFault::Killed { reason };
                         self.send(&FromLauncher::Refused { cell, fault, tree_gone: true }, &[]);
                     } else if self.hanging.remove(&cell).is_some() {
@@ -177,7 +188,16 @@ impl PaperLauncher {
 
     fn arm(&mut self, cell: CellId, what: &str) {
         let text = |text: &str| text.to_owned();
+        let what = match what.strip_prefix("begun:") {
+            Some(rest) => {
+                let requested = ControlId::ALL.map(|_id| Facts::new().with("asked", 1_u64));
+                self.send(&FromLauncher::Begun { cell, requested: requested.to_vec() }, &[]);
+                rest
+            }
+            None => what,
+        };
         let fault = match what {
+            "slow" => return self.slow.push(cell),
             "mount" => LaunchFault::Mount { index: 0, errno: 13, detail: text("not yours") },
             "nowhere" => LaunchFault::Mount { index: 0, errno: 2, detail: text("not there") },
             "control" => {
@@ -233,7 +253,7 @@ impl PaperLauncher {
             state: ControlState::Enforced,
             verification: Verification::ReadBack,
             required: true,
-            requested: Facts::new(),
+            requested: Facts::new().with("asked", 1_u64),
             observed: Facts::new(),
         });
         let armed = FromLauncher::Armed { cell, controls: controls.to_vec() };

@@ -24,9 +24,23 @@ use crate::plan::{PlanFault, Planned, Prospect};
 /// How long the launcher may take beyond what it was told: to build a cell while it builds others, or to empty one.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// A cell that waits to be let go, or why there is none.
+/// A cell that is, or is about to be, ready; or why there is none.
 #[derive(Debug)]
 pub(crate) enum Hold {
+    /// It is being set up, as cells before it were that hold. Dropping it has the cell killed.
+    Begun {
+        /// The cell.
+        cell: Cell,
+        /// What each control is asked for, in their order.
+        requested: Vec<Facts>,
+    },
+    /// Whether it holds is known.
+    Held(Held),
+}
+
+/// A cell that waits to be let go, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Held {
     /// All controls were seen to hold. Dropping it has the cell killed.
     Armed {
         /// The cell.
@@ -46,12 +60,16 @@ impl Hold {
     /// What a control was asked for, where the launcher has said so.
     pub(crate) fn requested(&self, id: ControlId) -> Facts {
         match self {
-            Self::Armed { controls, .. } => controls
+            Self::Held(Held::Armed { controls, .. }) => controls
                 .iter()
                 .find(|report| report.id == id)
                 .map(|report| report.requested.clone())
                 .unwrap_or_default(),
-            Self::Over(_) => Facts::new(),
+            Self::Begun { requested, .. } => {
+                let both = ControlId::ALL.iter().zip(requested);
+                both.into_iter().find(|(one, _)| **one == id).map(|(_, facts)| facts.clone()).unwrap_or_default()
+            }
+            Self::Held(Held::Over(_)) => Facts::new(),
         }
     }
 }
@@ -69,6 +87,13 @@ impl Armed {
     pub(crate) fn into_parts(self) -> (IdentifiedCall, Prospect, Hold) {
         (self.asked, self.prospect, self.hold)
     }
+}
+
+/// A call whose intent is signed and whose cell waits to be let go, if there is one.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pending: Pending,
+    held: Held,
 }
 
 /// How the attempt ended.
@@ -119,7 +144,8 @@ impl Ended {
     }
 }
 
-/// Has the cell built up to the moment before the tool is executed. Nothing of the tool has run.
+/// Has the cell built up to the moment before the tool is executed, or up to its clone where nothing speaks for it not to
+/// hold; what is left then is waited for by [`ready`]. Nothing of the tool has run.
 ///
 /// # Errors
 /// What the caller or the operator can mend is a refusal, and nothing is kept of the call: `PERMISSION_DENIED` for a
@@ -128,26 +154,37 @@ impl Ended {
 pub(crate) async fn arm(daemon: &Daemon, planned: Planned) -> Result<Armed, Problem> {
     let (asked, prospect, launch) = planned.into_parts();
     let hold = match launch {
-        _ if prospect.place.live().is_cancelled() => Hold::Over(End::NeverLetGo),
-        Err(fault) => Hold::Over(End::NoPlan(fault)),
+        _ if prospect.place.live().is_cancelled() => Hold::Held(Held::Over(End::NeverLetGo)),
+        Err(fault) => Hold::Held(Held::Over(End::NoPlan(fault))),
         Ok(launch) => {
             let mut cell = daemon.launcher.arm(launch.cell, launch.packet).map_err(|error| gone(&error))?;
             match next(&mut cell, prospect.place.live(), SILENCE).await? {
-                Some(CellEvent::Armed { controls, stdout, stderr }) => Hold::Armed { cell, controls, stdout, stderr },
-                Some(CellEvent::Refused { fault, tree_gone }) => {
-                    if let Some(refusal) = refusal(&fault, &launch.hosts) {
+                Some(CellEvent::Begun { requested }) => Hold::Begun { cell, requested },
+                event => {
+                    let held = held(cell, event)?;
+                    if let Held::Over(End::Refused { fault, .. }) = &held
+                        && let Some(refusal) = refusal(fault, &launch.hosts)
+                    {
                         return Err(Problem { call_id: Some(prospect.definition.call_id.to_string()), ..refusal });
                     }
-                    Hold::Over(End::Refused { fault, tree_gone })
+                    Hold::Held(held)
                 }
-                Some(CellEvent::Ended { .. } | CellEvent::Seen { .. }) => {
-                    return Err(gone(&LauncherError::Protocol { rule: "a cell is armed before it ends" }));
-                }
-                None => Hold::Over(End::Silent { started: None }),
             }
         }
     };
     Ok(Armed { asked, prospect, hold })
+}
+
+/// What the event says of a cell that is to be armed.
+fn held(cell: Cell, event: Option<CellEvent>) -> Result<Held, Problem> {
+    match event {
+        Some(CellEvent::Armed { controls, stdout, stderr }) => Ok(Held::Armed { cell, controls, stdout, stderr }),
+        Some(CellEvent::Refused { fault, tree_gone }) => Ok(Held::Over(End::Refused { fault, tree_gone })),
+        Some(CellEvent::Begun { .. } | CellEvent::Ended { .. } | CellEvent::Seen { .. }) => {
+            Err(gone(&LauncherError::Protocol { rule: "a cell is armed before it ends" }))
+        }
+        None => Ok(Held::Over(End::Silent { started: None })),
+    }
 }
 
 /// Faults that somebody can mend before the same request is sent again.
@@ -170,17 +207,33 @@ fn refusal(fault: &LaunchFault, hosts: &[String]) -> Option<Problem> {
     }
 }
 
+/// Waits for what is left of the setting up of a cell whose intent was signed meanwhile. One that does not hold after all
+/// ends the attempt: nothing of the tool has run, and the outcome says so.
+///
+/// # Errors
+/// The launcher is gone: the attempt stays without an outcome until the next start.
+pub(crate) async fn ready(intended: Intended) -> Result<Ready, Problem> {
+    let (pending, hold) = intended.into_parts();
+    let held = match hold {
+        Hold::Begun { mut cell, .. } => {
+            let event = next(&mut cell, pending.place.live(), SILENCE).await?;
+            held(cell, event)?
+        }
+        Hold::Held(held) => held,
+    };
+    Ok(Ready { pending, held })
+}
+
 /// Lets the tool go and sees the attempt to its end.
 ///
 /// # Errors
 /// The launcher is gone: the attempt stays without an outcome until the next start.
-pub(crate) async fn run(daemon: &Daemon, intended: Intended) -> Result<Ended, Problem> {
-    let (pending, hold) = intended.into_parts();
+pub(crate) async fn run(daemon: &Daemon, Ready { pending, held }: Ready) -> Result<Ended, Problem> {
     let live = pending.place.live();
-    let (end, output) = match hold {
-        Hold::Over(end) => (end, None),
-        Hold::Armed { .. } if live.is_cancelled() => (End::NeverLetGo, None),
-        Hold::Armed { cell, controls, stdout, stderr } => {
+    let (end, output) = match held {
+        Held::Over(end) => (end, None),
+        Held::Armed { .. } if live.is_cancelled() => (End::NeverLetGo, None),
+        Held::Armed { cell, controls, stdout, stderr } => {
             let wall = Duration::from_millis(pending.definition.limits.wall_ms);
             let started = (controls, daemon.clock.wall());
             supervise((cell, live), started, (stdout, stderr), wall).await?
@@ -215,7 +268,7 @@ async fn supervise(
         }
         // It was killed before the word reached it.
         Some(CellEvent::Refused { fault, tree_gone }) => Ok((End::Refused { fault, tree_gone }, None)),
-        Some(CellEvent::Armed { .. } | CellEvent::Seen { .. }) => {
+        Some(CellEvent::Begun { .. } | CellEvent::Armed { .. } | CellEvent::Seen { .. }) => {
             Err(gone(&LauncherError::Protocol { rule: "a cell is armed once" }))
         }
         None => {

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::net::SendFlags;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolcell_types::Facts;
 use toolcell_types::doctor::HostFacts;
 use toolcell_types::plan::{EndReport, KillReason, LaunchFault, PACKET_MAX_BYTES, ToLauncher};
 use toolcell_types::{CellId, ControlReport};
@@ -88,6 +89,11 @@ impl Packet {
 /// What is heard of a cell.
 #[derive(Debug)]
 pub(crate) enum CellEvent {
+    /// It is being set up. Not every cell is told of.
+    Begun {
+        /// What each control is asked for, in their order.
+        requested: Vec<Facts>,
+    },
     /// All controls were seen to hold, and the tool waits to be let go.
     Armed {
         /// All controls, as they were seen.
@@ -170,8 +176,8 @@ impl Launcher {
     /// # Errors
     /// The launcher is gone or stuck; then no cell was asked for.
     pub(crate) fn arm(self: &Arc<Self>, id: CellId, packet: Packet) -> Result<Cell, LauncherError> {
-        // Three events cannot come (armed and one end), so that the receiving thread never waits for a task.
-        let (sender, events) = mpsc::channel(2);
+        // A fourth event cannot come (begun, armed and one end), so that the receiving task never waits for another.
+        let (sender, events) = mpsc::channel(3);
         self.shared.cells().insert(id, sender);
         let cell = Cell { id, events, launcher: Arc::clone(self), is_over: false };
         self.send(packet)?;
@@ -225,7 +231,7 @@ impl Cell {
     /// The next event; none when the launcher is gone.
     pub(crate) async fn next(&mut self) -> Option<CellEvent> {
         let event = self.events.recv().await;
-        self.is_over = !matches!(event, Some(CellEvent::Armed { .. }));
+        self.is_over = !matches!(event, Some(CellEvent::Begun { .. } | CellEvent::Armed { .. }));
         event
     }
 
@@ -278,13 +284,13 @@ impl Shared {
     fn deliver(&self, id: CellId, event: CellEvent) -> Result<(), LauncherError> {
         let mut cells = self.cells();
         let sender = match event {
-            CellEvent::Armed { .. } => cells.get(&id).cloned(),
+            CellEvent::Begun { .. } | CellEvent::Armed { .. } => cells.get(&id).cloned(),
             CellEvent::Refused { .. } | CellEvent::Ended { .. } | CellEvent::Seen { .. } => cells.remove(&id),
         };
         drop(cells);
         match sender.map(|sender| sender.try_send(event)) {
             Some(Err(mpsc::error::TrySendError::Full(_))) => {
-                Err(LauncherError::Protocol { rule: "a cell is armed once and ends once" })
+                Err(LauncherError::Protocol { rule: "a cell begins once, is armed once and ends once" })
             }
             Some(Ok(()) | Err(mpsc::error::TrySendError::Closed(_))) | None => Ok(()),
         }

@@ -42,8 +42,9 @@ pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, P
     stages.over("gate");
     let planned = plan::make(&daemon, admitted)?;
     stages.over("plan");
-    // The cell is built first: what keeps it from being sealed is a refusal, of which nothing is kept. Dropped here, it
-    // is killed; nothing of the tool runs before the intent is durable.
+    // The cell is built first: what keeps it from being sealed is a refusal, of which nothing is kept. Where cells like it
+    // have held, the intent is signed while it is still being set up. Dropped here, it is killed; nothing of the tool runs
+    // before the intent is durable.
     let armed = cell::arm(&daemon, planned).await?;
     stages.over("arm");
     let intended = intent::sign(&daemon, armed).await?;
@@ -61,7 +62,9 @@ pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, P
 
 /// From the signed intent to the signed outcome.
 async fn execute(daemon: &Daemon, intended: Intended, stages: &mut Stages) -> Result<AnswerBytes, Problem> {
-    let ended = cell::run(daemon, intended).await?;
+    let ready = cell::ready(intended).await?;
+    stages.over("ready");
+    let ended = cell::run(daemon, ready).await?;
     stages.over("run");
     let judged = verdict::judge(ended);
     let settled = effect::attest(judged);

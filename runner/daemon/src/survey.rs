@@ -124,7 +124,9 @@ async fn one(launcher: &Arc<Launcher>, act: SurveyAct) -> Result<Built, String> 
             tokio::time::timeout(PATIENCE, run(cell, act, controls, (stdout, stderr))).await.map_err(too_long)?
         }
         Some(CellEvent::Refused { fault, .. }) => Ok(Built::No(fault)),
-        Some(CellEvent::Ended { .. } | CellEvent::Seen { .. }) => Err("the launcher broke the protocol".to_owned()),
+        Some(CellEvent::Begun { .. } | CellEvent::Ended { .. } | CellEvent::Seen { .. }) => {
+            Err("the launcher broke the protocol".to_owned())
+        }
         None => Err("the launcher is gone".to_owned()),
     }
 }
@@ -158,7 +160,9 @@ async fn run(
             Ok(Built::Yes(Box::new(Ended { controls, report, written, stdout: stdout.kept, stderr })))
         }
         Some(CellEvent::Refused { fault, .. }) => Ok(Built::No(fault)),
-        Some(CellEvent::Armed { .. } | CellEvent::Seen { .. }) => Err("the launcher broke the protocol".to_owned()),
+        Some(CellEvent::Begun { .. } | CellEvent::Armed { .. } | CellEvent::Seen { .. }) => {
+            Err("the launcher broke the protocol".to_owned())
+        }
         None => Err("the launcher is gone".to_owned()),
     }
 }

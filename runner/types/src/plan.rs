@@ -158,6 +158,13 @@ pub struct Go {
 /// Launcher to daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromLauncher {
+    /// A cell is there and is being set up; what comes next is that it is armed, or refused. Not every cell is told of.
+    Begun {
+        /// Which cell.
+        cell: CellId,
+        /// What each of the 29 controls is asked for, in their order.
+        requested: Vec<crate::Facts>,
+    },
     /// The controls were seen to hold, and the tool's process waits for *go*. Descriptors: read ends of stdout and
     /// stderr. A cell that is not let go within [`ARMED_MAX_MS`] is killed.
     Armed {

@@ -112,7 +112,10 @@ impl Launcher {
         let limits = prepare.limits;
         let fault = match self.shop.build((cell, slot), prepare, begun, passed) {
             Ok(built) => match Live::new(cell, built, (limits, terms), self.processors) {
-                Ok(live) => return self.admit(cell, slot, live),
+                Ok(live) => {
+                    self.admit(cell, slot, live)?;
+                    return self.tell_of(cell, slot);
+                }
                 Err((errno, mut built)) => {
                     end_at_once(&built.init);
                     let detail = "timerfd_create".to_owned();

@@ -7,6 +7,7 @@ use toolcell_types::ControlReport;
 use toolcell_types::plan::{ARMED_MAX_MS, LaunchFault};
 
 use super::{Live, Phase, Step};
+use crate::begun;
 use crate::clock::monotonic_us;
 use crate::readback::{self, Clocks, Expected, Outside};
 use crate::record::{Probes, WORD_GO};
@@ -14,7 +15,11 @@ use crate::workshop::Workshop;
 
 impl Live {
     pub(super) fn on_armed(&mut self, probes: Probes, shop: &Workshop, outside: &Outside) -> Step {
-        match self.read_back(probes, shop, outside) {
+        let seen = self.read_back(probes, shop, outside).and_then(|controls| {
+            self.told.as_ref().map_or(Ok(()), |told| begun::compare(told, &controls))?;
+            Ok(controls)
+        });
+        match seen {
             Ok(controls) => {
                 self.phase = Phase::Armed;
                 let outputs = self.outputs.take().map_or_else(Vec::new, |(stdout, stderr)| vec![stdout, stderr]);

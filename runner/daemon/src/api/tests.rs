@@ -251,3 +251,27 @@ async fn a_set_up_that_fails_ends_as_an_outcome_that_names_the_stage() {
     assert!(answer.controls.is_empty() && answer.error.is_some());
     assert_eq!(world.submit(CALLER, "early", "early").await.answer().verdict, Verdict::Cancelled);
 }
+
+#[tokio::test]
+async fn the_intent_of_a_cell_that_is_being_set_up_is_signed_and_whatever_comes_of_it_is_its_outcome() {
+    let world = World::new();
+    let answer = world.submit(CALLER, "fine", "begun:print:x").await.answer();
+    assert_eq!((answer.state, answer.effect), (CallState::Complete, Effect::None));
+    assert_eq!(world.entries(), 3, "the log's beginning, intent, outcome");
+    let refused = world.submit(CALLER, "control", "begun:control").await.answer();
+    let verdict = Verdict::StartFailed { stage: "controls".to_owned(), errno: "EOPNOTSUPP".to_owned() };
+    assert_eq!((refused.verdict, refused.state, refused.effect), (verdict, CallState::Failed, Effect::None));
+    assert!(refused.controls.is_empty() && refused.error.is_some());
+    assert_eq!(world.submit(CALLER, "early", "begun:early").await.answer().verdict, Verdict::Cancelled);
+    assert_eq!(world.entries(), 7);
+}
+
+#[tokio::test]
+async fn a_cell_that_is_still_being_set_up_can_be_cancelled() {
+    let world = World::new();
+    let accepted = world.submit_async("slow", "begun:slow", "respond-async").await;
+    assert_eq!(accepted.status, 202);
+    let cancelled = world.post(CALLER, "/v1/calls/slow/cancel", &json!({})).await;
+    assert!(cancelled.status < 300, "{}", cancelled.json());
+    assert_eq!(world.answer("slow").await.verdict, Verdict::Cancelled);
+}

@@ -115,6 +115,7 @@ fn event(message: FromLauncher, descriptors: Vec<OwnedFd>) -> Result<(CellId, Ce
         (FromLauncher::Armed { cell, controls }, (Some(stdout), Some(stderr), None)) => {
             Ok((cell, CellEvent::Armed { controls, stdout, stderr }))
         }
+        (FromLauncher::Begun { cell, requested }, (None, ..)) => Ok((cell, CellEvent::Begun { requested })),
         (FromLauncher::Refused { cell, fault, tree_gone }, (None, ..)) => {
             Ok((cell, CellEvent::Refused { fault, tree_gone }))
         }
