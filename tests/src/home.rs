@@ -122,6 +122,13 @@ impl Home {
         home
     }
 
+    /// With these arguments to `serve` instead of those from before.
+    #[must_use]
+    pub fn with_flags(mut self, flags: &[&str]) -> Self {
+        self.setup.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        self
+    }
+
     /// The directory of everything.
     #[must_use]
     pub fn dir(&self) -> &Path {
