@@ -1,0 +1,23 @@
+// class: processes
+// tries: write to the memory of a process outside: the byte that is there
+// stopped-by: namespace.pid seccomp namespace.user capabilities landlock.fs landlock.net landlock.scope
+// needs: victim victim-address
+// source: process_vm_writev(2)
+#define _GNU_SOURCE
+#include <sys/uio.h>
+
+#include "probe.h"
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    int victim = atoi(argument(argv, "victim"));
+    char byte;
+    struct iovec here = {.iov_base = &byte, .iov_len = 1};
+    struct iovec there = {.iov_base = (void *)strtoul(argument(argv, "victim-address"), NULL, 16), .iov_len = 1};
+    if (process_vm_readv(victim, &here, 1, &there, 1, 0) < 0)
+        refused("process_vm_readv");
+    if (process_vm_writev(victim, &here, 1, &there, 1, 0) < 0)
+        refused("process_vm_writev");
+    reached("the memory of the process, for writing");
+}
