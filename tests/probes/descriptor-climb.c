@@ -1,6 +1,6 @@
 // class: descriptors
 // tries: climb from the folders that it was started with, open or as working directory, to a file of the host
-// stopped-by: fds.closed
+// stopped-by: fds.closed landlock.fs
 // needs: open-file
 // witness: secret
 // source: CVE-2024-21626

@@ -1,7 +1,7 @@
 // class: processes
 // tries: read the memory of a process outside by its file in /proc
 // stopped-by: namespace.pid namespace.user capabilities landlock.fs landlock.net landlock.scope
-// needs: victim victim-address
+// needs: victim
 // witness: secret
 // source: proc_pid_mem(5), CVE-2012-0056
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // class: processes
 // tries: ask on which node a page of a process outside lies
 // stopped-by: namespace.pid seccomp namespace.user capabilities landlock.fs landlock.net landlock.scope
-// needs: victim victim-address
+// needs: victim
 // source: move_pages(2)
 #define _GNU_SOURCE
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // class: privilege
 // tries: become another user by a set-user-ID program of the host
-// stopped-by: no-new-privs mounts.nosuid-nodev namespace.user seccomp landlock.fs landlock.net landlock.scope
+// stopped-by: no-new-privs mounts.nosuid-nodev namespace.user
 // source: CVE-2021-4034, execve(2)
 #define _GNU_SOURCE
 #include <fcntl.h>

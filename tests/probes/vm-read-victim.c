@@ -1,7 +1,7 @@
 // class: processes
 // tries: read the memory of a process outside by process_vm_readv(2)
 // stopped-by: namespace.pid seccomp namespace.user capabilities landlock.fs landlock.net landlock.scope
-// needs: victim victim-address
+// needs: victim
 // witness: secret
 // source: process_vm_readv(2)
 #define _GNU_SOURCE

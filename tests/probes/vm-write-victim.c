@@ -1,7 +1,7 @@
 // class: processes
 // tries: write to the memory of a process outside: the byte that is there
 // stopped-by: namespace.pid seccomp namespace.user capabilities landlock.fs landlock.net landlock.scope
-// needs: victim victim-address
+// needs: victim
 // source: process_vm_writev(2)
 #define _GNU_SOURCE
 #include <sys/uio.h>
