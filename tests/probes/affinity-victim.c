@@ -1,6 +1,6 @@
 // class: processes
 // tries: set the processors that a process outside may use, to those that it uses
-// stopped-by: namespace.pid identity.unprivileged
+// stopped-by: namespace.pid namespace.user capabilities
 // needs: victim
 // source: sched_setaffinity(2)
 #define _GNU_SOURCE

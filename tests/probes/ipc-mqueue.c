@@ -1,6 +1,6 @@
 // class: ipc
 // tries: take a message from a POSIX queue of a process outside
-// stopped-by: namespace.ipc
+// stopped-by: namespace.ipc landlock.fs
 // needs: mqueue
 // witness: secret
 // source: mq_overview(7)
