@@ -15,8 +15,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    const char *name = argument(argv, "abstract");
+    const char *name = argument(argc, argv, "abstract");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (strlen(name) > sizeof to.sun_path - 1)
         broken("abstract");
@@ -31,5 +30,5 @@ int main(int argc, char **argv)
     char answer[128] = "";
     if (read(fd, answer, sizeof answer - 1) < 0)
         refused("read");
-    reached("the socket, which says %s", answer);
+    reached("the socket, which says %s", printable(answer));
 }

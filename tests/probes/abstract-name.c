@@ -12,8 +12,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    const char *name = argument(argv, "abstract");
+    const char *name = argument(argc, argv, "abstract");
     struct sockaddr_un own = {.sun_family = AF_UNIX};
     if (strlen(name) > sizeof own.sun_path - 1)
         broken("abstract");

@@ -10,8 +10,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    int victim = atoi(argument(argv, "victim"));
+    int victim = atoi(argument(argc, argv, "victim"));
     cpu_set_t processors;
     if (sched_getaffinity(victim, sizeof processors, &processors) < 0)
         refused("sched_getaffinity");

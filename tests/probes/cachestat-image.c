@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "probe.h"
@@ -14,8 +15,20 @@
 #define SYS_cachestat 451
 #endif
 
+/* ENOSYS does not tell: a filter that does not know the call would answer the same. */
+static int is_older_than_the_call(void)
+{
+    struct utsname kernel;
+    unsigned major, minor;
+    if (uname(&kernel) < 0 || sscanf(kernel.release, "%u.%u", &major, &minor) != 2)
+        broken("uname");
+    return major < 6 || (major == 6 && minor < 5);
+}
+
 int main(void)
 {
+    if (is_older_than_the_call())
+        not_applicable("cachestat is of Linux 6.5");
     struct {
         uint64_t offset, length;
     } whole = {0, 0};

@@ -32,8 +32,7 @@ static int climb(int dir, const char *path)
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    const char *path = argument(argv, "open-file");
+    const char *path = argument(argc, argv, "open-file");
     int file = climb(AT_FDCWD, path);
     for (int fd = 3; file < 0 && fd < HIGHEST; fd++)
         if (fcntl(fd, F_GETFD) >= 0)
@@ -43,5 +42,5 @@ int main(int argc, char **argv)
     char found[128] = "";
     if (read(file, found, sizeof found - 1) < 0)
         refused("read");
-    reached("the file, which holds %s", found);
+    reached("the file, which holds %s", printable(found));
 }

@@ -15,8 +15,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    int victim = syscall(SYS_pidfd_open, atoi(argument(argv, "victim")), 0);
+    int victim = syscall(SYS_pidfd_open, atoi(argument(argc, argv, "victim")), 0);
     if (victim < 0)
         refused("pidfd_open");
     if (syscall(SYS_pidfd_getfd, victim, 1, 0) < 0)

@@ -16,7 +16,9 @@ int main(void)
     union {
         char bytes[CMSG_SPACE(sizeof(struct ucred))];
         struct cmsghdr head;
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof(struct ucred)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_CREDENTIALS}};
+    } control = {.head.cmsg_len = CMSG_LEN(sizeof(struct ucred)),
+                 .head.cmsg_level = SOL_SOCKET,
+                 .head.cmsg_type = SCM_CREDENTIALS};
     struct ucred parent = {.pid = getppid(), .uid = getuid(), .gid = getgid()};
     memcpy(CMSG_DATA(&control.head), &parent, sizeof parent);
     struct iovec text = {.iov_base = "x", .iov_len = 1};

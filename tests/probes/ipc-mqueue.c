@@ -12,9 +12,8 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     struct mq_attr limits;
-    mqd_t queue = mq_open(argument(argv, "mqueue"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    mqd_t queue = mq_open(argument(argc, argv, "mqueue"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (queue < 0)
         refused("mq_open");
     if (mq_getattr(queue, &limits) < 0)
@@ -24,5 +23,5 @@ int main(int argc, char **argv)
         broken("calloc");
     if (mq_receive(queue, found, limits.mq_msgsize, NULL) < 0)
         refused("mq_receive");
-    reached("the queue, which holds %.127s", found);
+    reached("the queue, which holds %.127s", printable(found));
 }

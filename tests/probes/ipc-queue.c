@@ -11,12 +11,11 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     struct {
         long type;
         char text[128];
     } found = {0};
-    if (msgrcv(atoi(argument(argv, "msg")), &found, sizeof found.text - 1, 0, IPC_NOWAIT | MSG_NOERROR) < 0)
+    if (msgrcv(atoi(argument(argc, argv, "msg")), &found, sizeof found.text - 1, 0, IPC_NOWAIT | MSG_NOERROR) < 0)
         refused("msgrcv");
-    reached("the queue, which holds %s", found.text);
+    reached("the queue, which holds %s", printable(found.text));
 }

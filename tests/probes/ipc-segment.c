@@ -11,9 +11,10 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    const char *found = shmat(atoi(argument(argv, "shm")), NULL, SHM_RDONLY);
-    if (found == (void *)-1)
+    char found[128] = "";
+    const void *segment = shmat(atoi(argument(argc, argv, "shm")), NULL, SHM_RDONLY);
+    if (segment == (void *)-1)
         refused("shmat");
-    reached("the segment, which holds %.127s", found);
+    memcpy(found, segment, sizeof found - 1);
+    reached("the segment, which holds %s", printable(found));
 }

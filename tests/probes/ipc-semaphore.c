@@ -10,9 +10,8 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     struct sembuf raise = {.sem_op = 1, .sem_flg = IPC_NOWAIT};
-    if (semop(atoi(argument(argv, "sem")), &raise, 1) < 0)
+    if (semop(atoi(argument(argc, argv, "sem")), &raise, 1) < 0)
         refused("semop");
     reached("the semaphore");
 }

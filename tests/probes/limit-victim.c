@@ -10,9 +10,8 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     struct rlimit found;
-    if (prlimit(atoi(argument(argv, "victim")), RLIMIT_NOFILE, NULL, &found) < 0)
+    if (prlimit(atoi(argument(argc, argv, "victim")), RLIMIT_NOFILE, NULL, &found) < 0)
         refused("prlimit");
     reached("a limit of the process: %llu open files", (unsigned long long)found.rlim_cur);
 }

@@ -12,13 +12,12 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     char path[64], found[128] = "";
-    snprintf(path, sizeof path, "/proc/%d/mem", atoi(argument(argv, "victim")));
+    snprintf(path, sizeof path, "/proc/%d/mem", atoi(argument(argc, argv, "victim")));
     int memory = open(path, O_RDONLY | O_CLOEXEC);
     if (memory < 0)
         refused("open(/proc/PID/mem)");
-    if (pread(memory, found, sizeof found - 1, strtoul(argument(argv, "victim-address"), NULL, 16)) < 0)
+    if (pread(memory, found, sizeof found - 1, strtoul(argument(argc, argv, "victim-address"), NULL, 16)) < 0)
         refused("pread(/proc/PID/mem)");
-    reached("the memory of the process, which holds %s", found);
+    reached("the memory of the process, which holds %s", printable(found));
 }

@@ -15,17 +15,19 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     char host[64];
     unsigned port;
-    if (sscanf(argument(argv, "tcp"), "%63[^:]:%u", host, &port) != 2)
+    if (sscanf(argument(argc, argv, "tcp"), "%63[^:]:%u", host, &port) != 2)
         broken("tcp");
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
     if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
         broken("tcp");
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_MPTCP);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == ENOPROTOOPT)
+            not_applicable("net.mptcp.enabled is 0 here");
         refused("socket(AF_INET, IPPROTO_MPTCP)");
+    }
     struct timeval second = {.tv_sec = 1};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof second);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
@@ -34,5 +36,5 @@ int main(int argc, char **argv)
     char answer[128] = "";
     if (write(fd, "x", 1) != 1 || read(fd, answer, sizeof answer - 1) < 0)
         refused("read");
-    reached("the port, by MPTCP, which says %s", answer);
+    reached("the port, by MPTCP, which says %s", printable(answer));
 }

@@ -13,7 +13,7 @@ int main(void)
     if (fd < 0)
         broken("/usr/bin");
     if (fcntl(fd, F_NOTIFY, DN_ACCESS) < 0) {
-        if (errno == EINVAL && prctl(PR_GET_SECCOMP) == 0)
+        if (errno == EINVAL && !is_filtered())
             not_applicable("this kernel has no F_NOTIFY");
         refused("fcntl(F_NOTIFY)");
     }

@@ -11,11 +11,10 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    void *page = (void *)(strtoul(argument(argv, "victim-address"), NULL, 16) & ~4095UL);
+    void *page = (void *)(strtoul(argument(argc, argv, "victim-address"), NULL, 16) & ~4095UL);
     int node = 0;
     /* Without nodes to move to it only asks. */
-    if (syscall(SYS_move_pages, atoi(argument(argv, "victim")), 1UL, &page, NULL, &node, 0) < 0)
+    if (syscall(SYS_move_pages, atoi(argument(argc, argv, "victim")), 1UL, &page, NULL, &node, 0) < 0)
         refused("move_pages");
     reached("a page of the process, on node %d", node);
 }

@@ -14,9 +14,8 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    if (snprintf(to.sun_path, sizeof to.sun_path, "%s", argument(argv, "socket")) >= (int)sizeof to.sun_path)
+    if (snprintf(to.sun_path, sizeof to.sun_path, "%s", argument(argc, argv, "socket")) >= (int)sizeof to.sun_path)
         broken("socket");
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -28,5 +27,5 @@ int main(int argc, char **argv)
     char answer[128] = "";
     if (write(fd, "x", 1) != 1 || read(fd, answer, sizeof answer - 1) < 0)
         refused("read");
-    reached("the socket, which says %s", answer);
+    reached("the socket, which says %s", printable(answer));
 }

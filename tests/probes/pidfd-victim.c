@@ -11,8 +11,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    if (syscall(SYS_pidfd_open, atoi(argument(argv, "victim")), 0) < 0)
+    if (syscall(SYS_pidfd_open, atoi(argument(argc, argv, "victim")), 0) < 0)
         refused("pidfd_open");
     reached("a descriptor for the process");
 }

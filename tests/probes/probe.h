@@ -10,14 +10,24 @@
 #include <sys/prctl.h>
 
 /* The value of `name=value`. A probe that is not given what it needs is broken, not stopped. */
-static inline const char *argument(char **argv, const char *name)
+static inline const char *argument(int argc, char **argv, const char *name)
 {
     size_t length = strlen(name);
-    for (char **given = argv + 1; *given; given++)
-        if (strncmp(*given, name, length) == 0 && (*given)[length] == '=')
-            return *given + length + 1;
+    for (int index = 1; index < argc; index++)
+        if (strncmp(argv[index], name, length) == 0 && argv[index][length] == '=')
+            return argv[index] + length + 1;
     fprintf(stderr, "usage: %s %s=VALUE\n", argv[0], name);
     exit(2);
+}
+
+/* What was found, cut off at the first byte that is not printable, so that the last line stays one. */
+static inline const char *printable(char *found)
+{
+    char *end = found;
+    while (*end >= ' ' && *end <= '~')
+        end++;
+    *end = '\0';
+    return found;
 }
 
 /* The act got through. */
@@ -45,13 +55,19 @@ static inline _Noreturn void not_applicable(const char *why)
     exit(3);
 }
 
-/* The call was refused with errno. That the kernel lacks it can be told from a filter's answer only where no filter is in
- * force: then these are the kernel's own words. */
+/* Whether a filter of system calls is in force. */
+static inline int is_filtered(void)
+{
+    return prctl(PR_GET_SECCOMP) != 0;
+}
+
+/* The call was refused with errno. That the kernel lacks it can be told from a filter's answer only where no filter is
+ * in force: then these are the kernel's own words. */
 static inline _Noreturn void refused(const char *call)
 {
     int error = errno;
     int is_unknown = error == ENOSYS || error == EAFNOSUPPORT || error == EPROTONOSUPPORT;
-    if (is_unknown && prctl(PR_GET_SECCOMP) == 0) {
+    if (is_unknown && !is_filtered()) {
         printf("NOT-APPLICABLE this kernel has no %s\n", call);
         exit(3);
     }

@@ -10,9 +10,8 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     /* Does not stop it; ends with this process. */
-    if (ptrace(PTRACE_SEIZE, atoi(argument(argv, "victim")), NULL, NULL) < 0)
+    if (ptrace(PTRACE_SEIZE, atoi(argument(argc, argv, "victim")), NULL, NULL) < 0)
         refused("ptrace(PTRACE_SEIZE)");
     reached("the process, as its tracer");
 }

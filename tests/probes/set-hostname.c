@@ -10,8 +10,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    const char *name = argument(argv, "hostname");
+    const char *name = argument(argc, argv, "hostname");
     char now[256];
     if (gethostname(now, sizeof now) < 0)
         broken("gethostname");

@@ -12,8 +12,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    int victim = syscall(SYS_pidfd_open, atoi(argument(argv, "victim")), 0);
+    int victim = syscall(SYS_pidfd_open, atoi(argument(argc, argv, "victim")), 0);
     if (victim < 0)
         refused("pidfd_open");
     if (setns(victim, CLONE_NEWNET) < 0)

@@ -11,8 +11,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    if (kill(atoi(argument(argv, "victim")), SIGUSR1) < 0)
+    if (kill(atoi(argument(argc, argv, "victim")), SIGUSR1) < 0)
         refused("kill");
     reached("the process, by SIGUSR1");
 }

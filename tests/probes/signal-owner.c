@@ -14,8 +14,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    int victim = atoi(argument(argv, "victim"));
+    int victim = atoi(argument(argc, argv, "victim"));
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         broken("socketpair");
@@ -23,8 +22,8 @@ int main(int argc, char **argv)
         refused("fcntl(F_SETOWN)");
     if (fcntl(ends[0], F_SETSIG, SIGUSR1) < 0 || fcntl(ends[0], F_SETFL, O_ASYNC) < 0)
         refused("fcntl(F_SETSIG)");
-    /* Now something is there to be read, which the owner is told by the signal. Whether the kernel dropped that only the
-     * owner knows: where the right to signal it is missing we say so, and its word would be against ours. */
+    /* Now something is there to be read, which the owner is told by the signal. Whether the kernel dropped that only
+     * the owner knows: where the right to signal it is missing we say so, and its word would be against ours. */
     if (write(ends[1], "x", 1) != 1)
         refused("write");
     if (kill(victim, 0) < 0)

@@ -13,8 +13,7 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    int victim = atoi(argument(argv, "victim"));
+    int victim = atoi(argument(argc, argv, "victim"));
     siginfo_t info = {.si_signo = SIGUSR1, .si_code = SI_QUEUE};
     if (syscall(SYS_rt_tgsigqueueinfo, victim, victim, SIGUSR1, &info) < 0)
         refused("rt_tgsigqueueinfo");

@@ -11,11 +11,11 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     char found[128] = "";
     struct iovec here = {.iov_base = found, .iov_len = sizeof found - 1};
-    struct iovec there = {.iov_base = (void *)strtoul(argument(argv, "victim-address"), NULL, 16), .iov_len = here.iov_len};
-    if (process_vm_readv(atoi(argument(argv, "victim")), &here, 1, &there, 1, 0) < 0)
+    void *address = (void *)strtoul(argument(argc, argv, "victim-address"), NULL, 16);
+    struct iovec there = {.iov_base = address, .iov_len = here.iov_len};
+    if (process_vm_readv(atoi(argument(argc, argv, "victim")), &here, 1, &there, 1, 0) < 0)
         refused("process_vm_readv");
-    reached("the memory of the process, which holds %s", found);
+    reached("the memory of the process, which holds %s", printable(found));
 }

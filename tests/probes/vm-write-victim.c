@@ -10,11 +10,11 @@
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    int victim = atoi(argument(argv, "victim"));
+    int victim = atoi(argument(argc, argv, "victim"));
     char byte;
     struct iovec here = {.iov_base = &byte, .iov_len = 1};
-    struct iovec there = {.iov_base = (void *)strtoul(argument(argv, "victim-address"), NULL, 16), .iov_len = 1};
+    void *address = (void *)strtoul(argument(argc, argv, "victim-address"), NULL, 16);
+    struct iovec there = {.iov_base = address, .iov_len = 1};
     if (process_vm_readv(victim, &here, 1, &there, 1, 0) < 0)
         refused("process_vm_readv");
     if (process_vm_writev(victim, &here, 1, &there, 1, 0) < 0)
