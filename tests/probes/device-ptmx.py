@@ -1,0 +1,11 @@
+# class: devices
+# tries: make a terminal of the machine
+# stopped-by: dev.minimal landlock.fs
+import errno, os, sys
+
+try:
+    os.close(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+except OSError as error:
+    print("STOPPED open:", errno.errorcode[error.errno])
+    sys.exit(1)
+print("REACHED /dev/ptmx, open")
