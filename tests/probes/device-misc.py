@@ -4,15 +4,18 @@
 import errno, os, sys
 
 # Misc devices have major number 10; which this kernel has is in /proc/misc.
-known = {"fuse": "fuse", "tun": "net/tun", "kvm": "kvm", "vsock": "vsock", "userfaultfd": "userfaultfd"}
-there = [line.split()[1] for line in open("/proc/misc")]
-names = ["/dev/" + known[name] for name in there if name in known]
+known = {"fuse": "fuse", "tun": "net/tun", "kvm": "kvm", "vsock": "vsock", "userfaultfd": "userfaultfd",
+         "loop-control": "loop-control"}
+names = ["/dev/" + known[line.split()[1]] for line in open("/proc/misc") if line.split()[1] in known]
 if not names:
     print("NOT-APPLICABLE the kernel has none of", " ".join(known))
     sys.exit(3)
 failed = set()
 for name in names:
     try:
+        # What this machine opens to everybody is passed over: the user's id is to make a difference.
+        if os.stat(name).st_mode & 0o006:
+            continue
         os.close(os.open(name, os.O_RDWR))
     except OSError as error:
         failed.add(errno.errorcode[error.errno])

@@ -1,0 +1,44 @@
+# class: privilege
+# tries: run a set-uid program of the machine and have it run as another user
+# stopped-by: no-new-privs mounts.nosuid-nodev namespace.user
+# source: CVE-2021-4034
+import fcntl, os, stat, sys, time
+
+folders = ["/usr/bin", "/bin", "/usr/sbin", "/usr/lib"]
+paths = [os.path.join(folder, name) for folder in folders for name in ("su", "mount", "passwd", "newgrp", "sudo", "chsh")]
+programs = [path for path in paths if os.path.exists(path) and os.stat(path).st_mode & stat.S_ISUID]
+if not programs:
+    print("NOT-APPLICABLE this machine has no set-uid program of those names")
+    sys.exit(3)
+# Its output goes to a pipe that is full, so that it waits there while it is looked at.
+read, write = os.pipe()
+os.set_blocking(write, False)
+try:
+    while True:
+        os.write(write, b"x" * 4096)
+except BlockingIOError:
+    os.set_blocking(write, True)
+child = os.fork()
+if child == 0:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+    os.dup2(write, 1)
+    os.dup2(write, 2)
+    os.execv(programs[0], [programs[0], "--help"])
+time.sleep(0.5)
+try:
+    ids = [line.split()[1:] for line in open("/proc/%d/status" % child) if line.startswith("Uid:")][0]
+except FileNotFoundError:
+    # Our own child, still there and hidden from us: it is not ours any more.
+    ids = ["hidden", "hidden"]
+# It ends when it can write: close what it waits for.
+os.close(read)
+os.close(write)
+os.waitpid(child, 0)
+if ids[0] != ids[1] or ids[0] == "hidden":
+    print("REACHED", programs[0], "with real and effective user", *ids[:2])
+    sys.exit(0)
+print("STOPPED", programs[0], "ran as user", ids[1])
+sys.exit(1)
