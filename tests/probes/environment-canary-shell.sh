@@ -2,7 +2,7 @@
 # tries: find in the environment of a child, as /proc shows it, what whoever runs the instance has in theirs
 # stopped-by: environment.allowlist
 # witness: secret
-text=$(tr '\0' '\n' < /proc/self/environ | grep '^PROBE_CANARY=')
+text=$(cat /proc/self/environ | tr '\0' '\n' | grep '^PROBE_CANARY=')
 if [ -n "$text" ]; then
     echo "REACHED $text"
     exit 0

@@ -10,9 +10,9 @@ given = dict(arg.split("=", 1) for arg in sys.argv[1:])
 host, port = given["tcp"].rsplit(":", 1)
 try:
     peer = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    peer.settimeout(1)
     # The kernel connects within sendto(2), past the hook of connect(2).
     peer.sendto(b"x", socket.MSG_FASTOPEN, (host, int(port)))
+    peer.settimeout(1)
     reply = peer.recv(4096)
 except OSError as error:
     print("STOPPED socket or sendto:", errno.errorcode.get(error.errno, error))
