@@ -19,8 +19,8 @@ if os.fork() == 0:
         null = os.open("/dev/null", os.O_RDWR)
         for number in range(3):
             os.dup2(null, number)
-        time.sleep(0.7)
+        time.sleep(0.5)
         os.write(file, b"written\n")
     os._exit(0)
 os.wait()
-print("REACHED a process stays behind, which writes to the file in 0.7 s")
+print("REACHED a process stays behind, which writes to the file in half a second")

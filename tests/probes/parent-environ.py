@@ -2,7 +2,7 @@
 # tries: read the environment of the parent process, which the runtime started
 # stopped-by: namespace.user capabilities landlock.fs landlock.net landlock.scope
 # witness: secret
-# source: https://github.com/inflexa/inflexa/issues/88
+# source: https://github.com/inflexa-ai/inflexa/issues/88
 import errno, os, sys
 
 try:
