@@ -2,6 +2,7 @@
 # tries: open the memory limit of a group for writing; nothing is written
 # stopped-by: namespace.mount landlock.fs identity.unprivileged
 # source: cgroups(7)
+
 import errno, os, sys
 
 # The root of each hierarchy and the groups right below it: not every group has every file.

@@ -2,6 +2,7 @@
 # tries: open the list of a group's processes for writing, as to leave the own group; nothing is written
 # stopped-by: namespace.mount landlock.fs identity.unprivileged
 # source: https://github.com/cdk-team/CDK (rewrite-cgroup-devices)
+
 import errno, os, sys
 
 # The root of each hierarchy and the groups right below it: not every group has every file.

@@ -2,6 +2,7 @@
 # tries: open a release agent, which the kernel starts as root on the machine, for writing; nothing is written
 # stopped-by: namespace.mount landlock.fs identity.unprivileged
 # source: CVE-2022-0492
+
 import errno, os, sys
 
 # Version 1 has one in the root of each hierarchy; a machine with version 2 alone has none.

@@ -2,6 +2,7 @@
 # tries: open a disk of the machine for reading; nothing is read
 # stopped-by: dev.minimal identity.unprivileged
 # source: https://github.com/cdk-team/CDK (mount-disk)
+
 import errno, os, sys
 
 names = ["/dev/" + line.split()[3] for line in open("/proc/partitions").read().splitlines()[2:]]

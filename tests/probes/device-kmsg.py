@@ -1,6 +1,7 @@
 # class: devices
 # tries: open the kernel's log for writing; nothing is written
 # stopped-by: dev.minimal landlock.fs identity.unprivileged
+
 import errno, os, sys
 
 try:

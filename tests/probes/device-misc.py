@@ -1,6 +1,7 @@
 # class: devices
 # tries: open one of the devices behind which large parts of the kernel lie
 # stopped-by: dev.minimal landlock.fs identity.unprivileged
+
 import errno, os, sys
 
 # Misc devices have major number 10; which this kernel has is in /proc/misc.

@@ -1,6 +1,7 @@
 # class: devices
 # tries: make a terminal of the machine
 # stopped-by: dev.minimal landlock.fs
+
 import errno, os, sys
 
 try:

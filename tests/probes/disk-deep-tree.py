@@ -3,6 +3,7 @@
 # stopped-by: tmp.quota
 # limits: tmp_inodes=256
 # source: CVE-2021-3997
+
 import errno, os, sys
 
 # 300 times 20 bytes are more than PATH_MAX: each level is made from within the one above.

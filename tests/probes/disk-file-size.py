@@ -2,6 +2,7 @@
 # tries: write a file that is larger than the limit of one file
 # stopped-by: rlimits
 # limits: file_bytes=1048576
+
 import errno, os, sys, tempfile
 
 # Python ignores SIGXFSZ, so that the error shows.

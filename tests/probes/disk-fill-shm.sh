@@ -2,6 +2,7 @@
 # tries: have more in /tmp and /dev/shm together than their quota
 # stopped-by: tmp.quota
 # limits: tmp_bytes=4194304
+
 one=/tmp/probe-$$ two=/dev/shm/probe-$$
 text=$(dd if=/dev/zero of=$one bs=65536 count=48 2>&1 && dd if=/dev/zero of=$two bs=65536 count=48 2>&1)
 status=$?

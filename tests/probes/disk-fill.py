@@ -2,6 +2,7 @@
 # tries: fill /tmp past its quota
 # stopped-by: tmp.quota
 # limits: tmp_bytes=4194304
+
 import errno, os, shutil, sys, tempfile
 
 folder, block = tempfile.mkdtemp(dir="/tmp"), b"x" * (1 << 20)

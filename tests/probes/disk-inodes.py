@@ -2,6 +2,7 @@
 # tries: make more files in /tmp than its quota
 # stopped-by: tmp.quota
 # limits: tmp_inodes=64
+
 import errno, os, shutil, sys, tempfile
 
 folder = tempfile.mkdtemp(dir="/tmp")

@@ -1,6 +1,7 @@
 # class: disk
 # tries: make a file of a tebibyte that takes no room
 # stopped-by: rlimits
+
 import errno, os, sys, tempfile
 
 file = tempfile.TemporaryFile(dir="/tmp", buffering=0)

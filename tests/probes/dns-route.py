@@ -1,6 +1,7 @@
 # class: network
 # tries: find a way to the name server, or to the loopback's where none is named; nothing is sent
 # stopped-by: namespace.net seccomp
+
 import errno, socket, sys
 
 server = "127.0.0.1"

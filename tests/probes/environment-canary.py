@@ -3,6 +3,7 @@
 # stopped-by: environment.allowlist
 # witness: secret
 # source: https://github.com/judge0/judge0/issues/564
+
 import os, sys
 
 if "PROBE_CANARY" in os.environ:

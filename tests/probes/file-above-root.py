@@ -4,6 +4,7 @@
 # needs: open-file
 # witness: secret
 # source: CVE-2024-21626
+
 import errno, os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -2,6 +2,8 @@
 # tries: set the mode of a file of the user who runs the instance, which Landlock does not restrict
 # stopped-by: namespace.mount identity.unprivileged
 # needs: own-target
+# witness: target
+
 import errno, os, stat, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -3,6 +3,7 @@
 # stopped-by: namespace.mount
 # needs: open-file
 # witness: secret
+
 for arg in "$@"; do
     case "$arg" in open-file=*) file=${arg#*=} ;; esac
 done

@@ -3,6 +3,7 @@
 # stopped-by: namespace.mount identity.unprivileged
 # needs: own-file
 # witness: secret
+
 import errno, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

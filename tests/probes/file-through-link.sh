@@ -4,6 +4,7 @@
 # needs: open-file
 # witness: secret
 # source: CVE-2024-28185
+
 for arg in "$@"; do
     case "$arg" in open-file=*) file=${arg#*=} ;; esac
 done

@@ -2,6 +2,8 @@
 # tries: set the times of a file of the machine that everybody may write, which Landlock does not restrict
 # stopped-by: namespace.mount
 # needs: target
+# witness: target
+
 import errno, os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -3,6 +3,7 @@
 # stopped-by: namespace.mount landlock.fs
 # needs: target
 # witness: target
+
 import errno, os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -3,6 +3,7 @@
 # stopped-by: namespace.mount landlock.fs
 # needs: target
 # witness: target
+
 for arg in "$@"; do
     case "$arg" in target=*) file=${arg#*=} ;; esac
 done

@@ -2,6 +2,8 @@
 # tries: set an extended attribute of a file of the machine that everybody may write
 # stopped-by: namespace.mount
 # needs: target
+# witness: target
+
 import errno, os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -1,6 +1,7 @@
 # class: files
 # tries: set the mode of a program of the image to what it is, which Landlock does not restrict
 # stopped-by: root.readonly identity.unprivileged
+
 import errno, os, stat, sys
 
 try:

@@ -1,6 +1,7 @@
 # class: files
 # tries: open a program of the image for writing; nothing is written
 # stopped-by: root.readonly landlock.fs identity.unprivileged
+
 import errno, os, sys
 
 try:

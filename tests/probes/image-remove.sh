@@ -1,6 +1,7 @@
 # class: files
 # tries: remove a folder of the image that is not empty, which the kernel refuses last
 # stopped-by: root.readonly landlock.fs identity.unprivileged
+
 # rmdir(2) checks mount, Landlock and permission first, and only then that the folder is empty.
 text=$(LC_ALL=C rmdir /usr/bin 2>&1)
 case "$text" in

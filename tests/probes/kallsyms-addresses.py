@@ -2,6 +2,7 @@
 # tries: read addresses of the kernel in /proc/kallsyms
 # stopped-by: namespace.user capabilities
 # source: proc_kallsyms(5)
+
 import errno, sys
 
 try:

@@ -1,6 +1,7 @@
 # class: files
 # tries: list the homes of the machine's users
 # stopped-by: namespace.mount
+
 if names=$(ls /home 2>&1); then
     echo "REACHED /home, which has" $names
     exit 0

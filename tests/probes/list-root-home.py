@@ -1,6 +1,7 @@
 # class: files
 # tries: list the home of root
 # stopped-by: namespace.mount identity.unprivileged
+
 import errno, os, sys
 
 try:

@@ -2,6 +2,7 @@
 # tries: read the kernel's memory as a core file
 # stopped-by: proc.masked namespace.user capabilities
 # source: CVE-2025-31133
+
 import errno, os, sys
 
 if not os.path.exists("/proc/kcore"):

@@ -2,6 +2,7 @@
 # tries: read the list of the kernel's keys
 # stopped-by: proc.masked
 # source: CVE-2025-31133
+
 if [ ! -e /proc/keys ]; then
     echo "NOT-APPLICABLE the kernel has no key retention"
     exit 3

@@ -2,6 +2,7 @@
 # tries: come to a masked file of /proc around what covers it
 # stopped-by: proc.masked
 # source: CVE-2019-16884
+
 import errno, os, sys
 
 # The same file by other names: through the process, through its root, by a descriptor of the folder.

@@ -2,6 +2,7 @@
 # tries: read the kernel's list of timers
 # stopped-by: proc.masked identity.unprivileged
 # source: CVE-2025-31133
+
 import errno, os, sys
 
 if not os.path.exists("/proc/timer_list"):

@@ -2,6 +2,7 @@
 # tries: use four times the memory of the limit in one process
 # stopped-by: cgroup.memory
 # limits: memory_bytes=67108864
+
 import sys
 
 try:

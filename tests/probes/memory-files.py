@@ -2,6 +2,7 @@
 # tries: use four times the memory of the limit in files that exist in memory only (memfd)
 # stopped-by: cgroup.memory
 # limits: memory_bytes=67108864 file_bytes=67108864
+
 import errno, os, sys
 
 files, block = [], b"x" * (1 << 20)

@@ -2,6 +2,7 @@
 # tries: use four times the memory of the limit, spread over eight processes
 # stopped-by: cgroup.memory
 # limits: memory_bytes=67108864
+
 import os, sys, time
 
 read, write = os.pipe()

@@ -2,6 +2,7 @@
 # tries: use four times the memory of the limit in files in /tmp, whose quota is wider
 # stopped-by: cgroup.memory
 # limits: memory_bytes=67108864 tmp_bytes=536870912 file_bytes=67108864
+
 import errno, os, shutil, sys, tempfile
 
 folder, block = tempfile.mkdtemp(dir="/tmp"), b"x" * (1 << 20)

@@ -2,6 +2,7 @@
 # tries: use four times the memory of the limit as a shared mapping without a file
 # stopped-by: cgroup.memory
 # limits: memory_bytes=67108864
+
 import errno, mmap, sys
 
 try:

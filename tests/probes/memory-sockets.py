@@ -3,6 +3,7 @@
 # stopped-by: cgroup.memory
 # limits: memory_bytes=25165824 open_files=1024
 # source: CVE-2016-2847
+
 import errno, fcntl, os, socket, sys
 
 total, kept, block = 0, [], b"x" * 65536

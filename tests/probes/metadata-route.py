@@ -2,6 +2,7 @@
 # tries: find a way to the address where clouds answer with credentials; nothing is sent
 # stopped-by: namespace.net seccomp
 # source: https://github.com/cdk-team/CDK (metadata evaluation)
+
 import errno, socket, sys
 
 try:

@@ -2,6 +2,7 @@
 # tries: have more descriptors open than the limit
 # stopped-by: rlimits
 # limits: open_files=32
+
 import errno, os, sys
 
 kept = []

@@ -2,6 +2,7 @@
 # tries: print eight times what is allowed
 # stopped-by: output.cap
 # limits: output_limit_bytes=65536
+
 import sys
 
 for _ in range(8):

@@ -3,6 +3,7 @@
 # stopped-by: namespace.user capabilities landlock.fs landlock.net landlock.scope
 # witness: secret
 # source: https://github.com/inflexa-ai/inflexa/issues/88
+
 import errno, os, sys
 
 try:

@@ -3,6 +3,7 @@
 # stopped-by: namespace.mount
 # needs: socket
 # witness: socket
+
 import errno, os, socket, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

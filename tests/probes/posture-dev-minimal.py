@@ -2,6 +2,7 @@
 # kind: posture
 # tries: find a device in /dev beside the five harmless ones
 # stopped-by: dev.minimal
+
 import os, stat, sys
 
 harmless = {(1, 3), (1, 5), (1, 7), (1, 8), (1, 9)}

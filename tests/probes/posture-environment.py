@@ -2,6 +2,7 @@
 # kind: posture
 # tries: have another variable than the three that every call gets
 # stopped-by: environment.allowlist
+
 import os, sys
 
 more = sorted(set(os.environ) - {"PATH", "HOME", "LANG", "LC_CTYPE"})

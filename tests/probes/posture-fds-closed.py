@@ -2,6 +2,7 @@
 # kind: posture
 # tries: have more descriptors than the standard three
 # stopped-by: fds.closed
+
 import os, sys
 
 # The highest is the list's own.

@@ -3,6 +3,7 @@
 # tries: be root of the machine, as the map of ids tells, or be in one of its groups
 # stopped-by: identity.unprivileged
 # source: CVE-2019-5736
+
 import os, sys
 
 def outside(of, file):

@@ -3,6 +3,7 @@
 # tries: open a message queue, whose file system is in no rule of Landlock's; nothing else would refuse it
 # stopped-by: landlock.fs
 # source: landlock(7)
+
 import ctypes, errno, os, sys
 
 # mq_maxmsg and mq_msgsize are the second and third of eight longs: small, for the limit of queues.

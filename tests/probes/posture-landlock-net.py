@@ -3,6 +3,7 @@
 # tries: bind a TCP socket to a port of any address, which works in an empty network as well
 # stopped-by: landlock.net seccomp
 # source: landlock(7)
+
 import errno, socket, sys
 
 try:

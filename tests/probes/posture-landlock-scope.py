@@ -3,6 +3,7 @@
 # tries: have the right to send a signal to process 1, which Landlock does not rule; none is sent
 # stopped-by: landlock.scope capabilities
 # source: landlock(7)
+
 import errno, os, sys
 
 try:

@@ -2,6 +2,7 @@
 # kind: posture
 # tries: find a mount without nosuid, or one without nodev that is not of /dev
 # stopped-by: mounts.nosuid-nodev
+
 import sys
 
 found = []

@@ -3,6 +3,7 @@
 # tries: see the path of the own group below the machine's root group
 # stopped-by: namespace.cgroup
 # source: cgroup_namespaces(7)
+
 while IFS= read -r line; do
     case "$line" in
         *:/) ;;

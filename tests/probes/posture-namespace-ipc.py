@@ -4,6 +4,7 @@
 # stopped-by: namespace.ipc
 # needs: sem
 # source: ipc_namespaces(7)
+
 import sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -2,6 +2,7 @@
 # kind: posture
 # tries: find folders in the root that only a whole machine has
 # stopped-by: namespace.mount
+
 found=
 for name in root home var sys run; do
     if [ -e /$name ]; then found="$found /$name"; fi

@@ -3,6 +3,7 @@
 # tries: have another parent than the first process of the own pid namespace
 # stopped-by: namespace.pid
 # source: pid_namespaces(7)
+
 import os, sys
 
 if os.getppid() != 1:

@@ -3,6 +3,7 @@
 # tries: have more than single ids mapped in the own user namespace
 # stopped-by: namespace.user
 # source: user_namespaces(7)
+
 while read -r inside outside count; do
     if [ "$count" -gt 1 ]; then
         echo "REACHED $count ids from $outside"

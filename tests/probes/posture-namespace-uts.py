@@ -4,6 +4,7 @@
 # stopped-by: namespace.uts
 # needs: hostname
 # source: uts_namespaces(7)
+
 import os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -2,6 +2,7 @@
 # kind: posture
 # tries: have a /proc that can be written
 # stopped-by: proc.masked
+
 import os, sys
 
 if not os.statvfs("/proc").f_flag & os.ST_RDONLY:

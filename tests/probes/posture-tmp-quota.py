@@ -3,6 +3,7 @@
 # tries: have a /tmp that is larger than the limit
 # stopped-by: tmp.quota
 # limits: tmp_bytes=8388608 tmp_inodes=512
+
 import os, sys
 
 info = os.statvfs("/tmp")

@@ -3,6 +3,7 @@
 # tries: be allowed user namespaces of one's own
 # stopped-by: userns.nested
 # source: CVE-2022-0185
+
 limit=$(cat /proc/sys/user/max_user_namespaces)
 if [ "$limit" = 0 ]; then
     echo "STOPPED max_user_namespaces is 0"

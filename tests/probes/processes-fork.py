@@ -2,6 +2,7 @@
 # tries: have four times as many processes as the limit at once
 # stopped-by: cgroup.pids
 # limits: pids=16
+
 import errno, os, signal, sys
 
 children, failed = [], None

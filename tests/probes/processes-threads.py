@@ -2,6 +2,7 @@
 # tries: have four times as many threads as the limit of processes at once
 # stopped-by: cgroup.pids
 # limits: pids=16
+
 import sys, threading
 
 go, count = threading.Event(), 0

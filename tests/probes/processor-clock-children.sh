@@ -2,6 +2,7 @@
 # tries: use three times the processor time of the limit in short processes, none of which reaches a limit of its own
 # stopped-by: cpu-clock
 # limits: cpu_ms=250 wall_ms=20000
+
 used() {
     # Ticks of this shell and of its ended children; the name before them may have spaces.
     read -r line < /proc/$$/stat

@@ -2,6 +2,7 @@
 # tries: use three times the processor time of the limit
 # stopped-by: cpu-clock
 # limits: cpu_ms=300 wall_ms=20000
+
 import time
 
 while time.process_time() < 0.9:

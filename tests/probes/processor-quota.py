@@ -3,6 +3,7 @@
 # stopped-by: cgroup.cpu
 # limits: cpu_millis=100 wall_ms=5000
 # witness: throttled
+
 import os, sys, time
 
 def spin():

@@ -1,6 +1,7 @@
 # class: files
 # tries: make a folder in the root, and remove it
 # stopped-by: root.readonly landlock.fs identity.unprivileged
+
 import errno, os, sys
 
 name = "/probe-%d" % os.getpid()

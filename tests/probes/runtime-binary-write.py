@@ -2,6 +2,7 @@
 # tries: open the program of the parent process, which is the runtime's, for writing; nothing is written
 # stopped-by: namespace.user capabilities landlock.fs landlock.net landlock.scope
 # source: CVE-2019-5736
+
 import errno, os, sys
 
 try:

@@ -3,6 +3,7 @@
 # stopped-by: namespace.ipc
 # needs: shm msg
 # source: runc tests (TestIPCPrivate)
+
 import sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -2,6 +2,7 @@
 # tries: see the machine's listening ports in /proc/net/tcp
 # stopped-by: namespace.net
 # needs: tcp
+
 for arg in "$@"; do
     case "$arg" in tcp=*) port=${arg##*:} ;; esac
 done

@@ -2,6 +2,7 @@
 # tries: see the names of the machine's Unix sockets in /proc/net/unix
 # stopped-by: namespace.net
 # needs: abstract
+
 import sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

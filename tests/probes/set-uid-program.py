@@ -2,10 +2,10 @@
 # tries: run a set-uid program of the machine and have it run as another user
 # stopped-by: no-new-privs mounts.nosuid-nodev namespace.user
 # source: CVE-2021-4034
-import fcntl, os, stat, sys, time
 
-folders = ["/usr/bin", "/bin", "/usr/sbin", "/usr/lib"]
-paths = [os.path.join(folder, name) for folder in folders for name in ("su", "mount", "passwd", "newgrp", "sudo", "chsh")]
+import os, stat, sys, time
+
+paths = ["/usr/bin/" + name for name in ("su", "mount", "passwd", "newgrp", "sudo", "chsh")]
 programs = [path for path in paths if os.path.exists(path) and os.stat(path).st_mode & stat.S_ISUID]
 if not programs:
     print("NOT-APPLICABLE this machine has no set-uid program of those names")
@@ -33,9 +33,8 @@ try:
 except FileNotFoundError:
     # Our own child, still there and hidden from us: it is not ours any more.
     ids = ["hidden", "hidden"]
-# It ends when it can write: close what it waits for.
+# It ends when nobody reads any more.
 os.close(read)
-os.close(write)
 os.waitpid(child, 0)
 if ids[0] != ids[1] or ids[0] == "hidden":
     print("REACHED", programs[0], "with real and effective user", *ids[:2])

@@ -1,6 +1,7 @@
 # class: kernel-surface
 # tries: open a setting of the machine in /sys for writing; nothing is written
 # stopped-by: namespace.mount landlock.fs identity.unprivileged
+
 import errno, os, sys
 
 # Of these a kernel has at least one, of mode 0644.

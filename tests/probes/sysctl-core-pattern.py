@@ -2,6 +2,7 @@
 # tries: set the handler of core dumps to what it is
 # stopped-by: proc.masked landlock.fs identity.unprivileged
 # source: CVE-2025-52881
+
 import errno, os, sys
 
 name = "/proc/sys/kernel/core_pattern"

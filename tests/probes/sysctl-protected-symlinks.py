@@ -2,6 +2,7 @@
 # tries: set the protection of symbolic links to what it is
 # stopped-by: proc.masked landlock.fs identity.unprivileged
 # source: proc_sys_fs(5)
+
 import errno, os, sys
 
 name = "/proc/sys/fs/protected_symlinks"

@@ -2,6 +2,7 @@
 # tries: set the randomization of addresses to what it is
 # stopped-by: proc.masked landlock.fs identity.unprivileged
 # source: proc_sys_kernel(5)
+
 import errno, os, sys
 
 name = "/proc/sys/kernel/randomize_va_space"

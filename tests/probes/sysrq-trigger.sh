@@ -2,6 +2,7 @@
 # tries: open /proc/sysrq-trigger for writing; nothing is written
 # stopped-by: proc.masked landlock.fs identity.unprivileged
 # source: CVE-2025-31133
+
 if ! grep -q ' sysrq_enabled$\| write_sysrq_trigger$' /proc/kallsyms; then
     echo "NOT-APPLICABLE the kernel has no such file"
     exit 3

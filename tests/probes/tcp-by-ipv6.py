@@ -3,6 +3,7 @@
 # stopped-by: namespace.net seccomp landlock.net
 # needs: tcp
 # witness: tcp
+
 import errno, os, socket, sys
 
 if not os.path.exists("/proc/net/if_inet6"):

@@ -4,6 +4,7 @@
 # needs: tcp
 # witness: tcp
 # source: CVE-2024-29021
+
 import errno, socket, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -4,6 +4,7 @@
 # needs: tcp
 # witness: tcp
 # source: https://github.com/landlock-lsm/linux/issues/41
+
 import errno, socket, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -1,6 +1,7 @@
 # class: network
 # tries: listen on a TCP port of the machine's IPv6 loopback
 # stopped-by: namespace.net seccomp landlock.net
+
 import errno, os, socket, sys
 
 if not os.path.exists("/proc/net/if_inet6"):

@@ -1,6 +1,7 @@
 # class: network
 # tries: be connected to on a TCP port of the machine's loopback
 # stopped-by: namespace.net seccomp landlock.net
+
 import errno, socket, sys
 
 try:

@@ -3,6 +3,7 @@
 # stopped-by: namespace.net seccomp
 # needs: udp
 # witness: udp
+
 import errno, socket, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -2,6 +2,7 @@
 # tries: list the descriptors and the working directory of a process of the machine
 # stopped-by: namespace.pid namespace.user capabilities landlock.fs landlock.net landlock.scope
 # needs: victim
+
 import errno, os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

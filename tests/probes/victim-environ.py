@@ -4,6 +4,7 @@
 # needs: victim
 # witness: secret
 # source: CVE-2016-9962
+
 import errno, os, sys
 
 # Since then CAP_PERFMON is enough to read it, of which Landlock is not asked; before, Landlock stops it as well.

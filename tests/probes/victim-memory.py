@@ -3,7 +3,8 @@
 # stopped-by: namespace.pid namespace.user capabilities landlock.fs landlock.net landlock.scope
 # needs: victim
 # witness: secret
-import errno, sys
+
+import errno, re, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])
 try:
@@ -13,4 +14,4 @@ try:
 except OSError as error:
     print("STOPPED open or read:", errno.errorcode[error.errno])
     sys.exit(1)
-print("REACHED its memory, which holds", text.split(b"\0")[0].decode(errors="replace").split("\n")[0])
+print("REACHED its memory, which holds", re.match(rb"[ -~]*", text)[0].decode())

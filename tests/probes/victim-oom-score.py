@@ -2,6 +2,7 @@
 # tries: open the out-of-memory score of a process of the machine for writing, and write what it holds
 # stopped-by: namespace.pid proc.masked landlock.fs identity.unprivileged
 # needs: victim
+
 import errno, os, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

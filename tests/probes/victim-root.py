@@ -4,6 +4,7 @@
 # needs: victim open-file
 # witness: secret
 # source: CVE-2022-31214
+
 import errno, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -2,6 +2,7 @@
 # tries: see a process of the machine in /proc, with its command line
 # stopped-by: namespace.pid
 # needs: victim
+
 import errno, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

@@ -3,6 +3,7 @@
 # stopped-by: wall-clock
 # limits: wall_ms=600
 # source: https://github.com/opencontainers/runc/issues/3135
+
 import os, sys, time
 
 # Each process makes the next and ends, so that a list of processes is old when it is read.

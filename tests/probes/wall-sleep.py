@@ -2,6 +2,7 @@
 # tries: sleep past the limit of the wall clock, heeding no signal
 # stopped-by: wall-clock
 # limits: wall_ms=600
+
 import signal, time
 
 for number in range(1, 65):

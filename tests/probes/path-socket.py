@@ -4,6 +4,7 @@
 # needs: socket
 # witness: socket
 # source: https://github.com/cdk-team/CDK (docker.sock)
+
 import errno, socket, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])

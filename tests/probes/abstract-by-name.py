@@ -4,6 +4,7 @@
 # needs: abstract
 # witness: abstract
 # source: CVE-2020-15257
+
 import errno, socket, sys
 
 given = dict(arg.split("=", 1) for arg in sys.argv[1:])
