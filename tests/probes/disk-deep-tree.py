@@ -6,26 +6,23 @@
 
 import errno, os, sys
 
-# 300 times 20 bytes are more than PATH_MAX: each level is made from within the one above.
+# 300 times 22 bytes are more than PATH_MAX: each level is made from within the one above.
 os.chdir("/tmp")
-top, failed, depth = "probe-%d" % os.getpid(), None, 0
+names, failed = [], None
 try:
-    os.mkdir(top)
-    os.chdir(top)
-    for depth in range(300):
-        os.mkdir("folder-of-a-long-name")
-        os.chdir("folder-of-a-long-name")
+    for level in range(300):
+        name = "folder-of-a-long-name" if names else "probe-%d" % os.getpid()
+        os.mkdir(name)
+        os.chdir(name)
+        names.append(name)
 except OSError as error:
     failed = errno.errorcode[error.errno]
+depth = len(names)
 # Up again one by one, as no path leads down.
-for _ in range(depth + 1):
+while names:
     os.chdir("..")
-    for name in ("folder-of-a-long-name", top):
-        try:
-            os.rmdir(name)
-        except OSError:
-            pass
+    os.rmdir(names.pop())
 if failed:
     print("STOPPED mkdir:", failed, "at depth", depth)
     sys.exit(1)
-print("REACHED depth", depth + 1)
+print("REACHED depth", depth)

@@ -1,6 +1,6 @@
 # class: files
 # tries: make a file in /etc, and remove it
-# stopped-by: root.readonly landlock.fs identity.unprivileged
+# stopped-by: root.readonly landlock.fs capabilities
 
 name=/etc/probe-$$
 if text=$( { : > "$name"; } 2>&1); then

@@ -9,9 +9,9 @@ folder = tempfile.mkdtemp(dir="/dev/shm")
 handle = os.open(folder, os.O_PATH)
 failed = None
 try:
-    # Each takes well over a kibibyte: an inode, an entry and a name that does not fit into it.
+    # Each takes well over a kibibyte: an inode, an entry, a name that does not fit into it, and a target.
     for number in range(60000):
-        os.symlink("x" * 200, "%0200d" % number, dir_fd=handle)
+        os.symlink("x" * 100, "%0200d" % number, dir_fd=handle)
 except OSError as error:
     failed = errno.errorcode[error.errno]
 shutil.rmtree(folder)

@@ -1,6 +1,6 @@
 # class: files
 # tries: make a folder in the root, and remove it
-# stopped-by: root.readonly landlock.fs identity.unprivileged
+# stopped-by: root.readonly landlock.fs capabilities
 
 import errno, os, sys
 

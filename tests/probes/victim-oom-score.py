@@ -1,6 +1,6 @@
 # class: processes
-# tries: open the out-of-memory score of a process of the machine for writing, and write what it holds
-# stopped-by: namespace.pid proc.masked landlock.fs identity.unprivileged
+# tries: set the out-of-memory score of a process of the machine, in the machine's /proc, to what it is
+# stopped-by: namespace.mount landlock.fs identity.unprivileged
 # needs: victim
 
 import errno, os, sys
