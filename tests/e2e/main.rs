@@ -34,6 +34,8 @@ mod field;
 #[cfg(test)]
 mod field_cases;
 #[cfg(test)]
+mod fire;
+#[cfg(test)]
 mod first_call;
 #[cfg(test)]
 mod groups;

@@ -256,6 +256,18 @@ impl Home {
         Instance::wait_until_it_answers(self, child).stop()
     }
 
+    /// Starts `serve` here and ends it with SIGKILL after that time, wherever in its start it is then. What it has started
+    /// by then must end by itself.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    pub fn start_and_kill(&self, after: std::time::Duration) {
+        let mut child = self.spawn();
+        std::thread::sleep(after);
+        child.kill().expect("our own child can be killed");
+        child.wait().expect("our own child can be waited for");
+    }
+
     fn spawn(&self) -> Child {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log()).expect("the log opens");
         let errors = log.try_clone().expect("a descriptor can be doubled");
