@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use serde::Serialize;
 
 use super::header::HeaderError;
 use super::probe::{Language, Probe};
@@ -15,9 +16,10 @@ const DOCUMENTS: [&str; 2] = ["md", "toml"];
 const INCLUDED: &str = "h";
 
 /// Probes, by class and by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Battery {
     probes: Vec<Probe>,
+    #[serde(skip)]
     /// Name and text of what C programs include.
     included: Vec<(String, String)>,
 }

@@ -1,5 +1,6 @@
 //! What a probe declares in the comments of its first lines, read strictly: a typing error must not weaken a claim.
 
+use serde::Serialize;
 use toolcell_types::{BadLimit, ControlId, LimitName, Limits, LimitsPatch};
 
 use super::probe::Language;
@@ -9,7 +10,7 @@ use super::words::{Class, Instrument, Kind, Witness};
 const KEYS: [&str; 8] = ["class", "tries", "stopped-by", "needs", "witness", "limits", "kind", "source"];
 
 /// What a probe declares.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Header {
     pub(super) class: Class,
     pub(super) tries: String,

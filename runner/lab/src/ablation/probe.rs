@@ -31,11 +31,13 @@ impl Language {
 }
 
 /// One probe.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
     pub(super) id: String,
     pub(super) language: Language,
+    #[serde(skip)]
     pub(super) text: String,
+    #[serde(flatten)]
     pub(super) header: Header,
 }
 
