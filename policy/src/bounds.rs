@@ -1,11 +1,12 @@
 //! Bounds that hold for every request, whatever the policy: counts, sizes, forms of names and paths.
 
 use toolcell_types::plan::{MOUNTS_MAX, PATHS_MAX_BYTES};
-use toolcell_types::{BadLimit, CallRequest, Limits, MountMode, MountSpec};
+use toolcell_types::{BadLimit, CallRequest, ControlId, Limits, MountMode, MountSpec};
 
 use crate::malformed::Malformed;
 use crate::paths;
 use crate::refusal::quoted;
+use crate::request::Ablation;
 
 /// One argument, or one `NAME=value`, has fewer bytes than this (execve(2): MAX_ARG_STRLEN, its NUL included).
 pub(crate) const ARGUMENT_MAX_BYTES: usize = 131_072;
@@ -20,8 +21,9 @@ const MOUNT_PATHS_MAX_BYTES: usize = PATHS_MAX_BYTES - 8192;
 const DEADLINE_MAX_MS: u64 = 7 * 24 * 3_600_000;
 
 /// Adds what lies outside the bounds.
-pub(crate) fn check(request: &CallRequest, found: &mut Vec<Malformed>) {
+pub(crate) fn check(request: &CallRequest, ablation: Ablation, found: &mut Vec<Malformed>) {
     later(request, found);
+    ablated(request, ablation, found);
     if let Err(BadLimit { name, least, most, got }) = request.limits.over(&Limits::default()).validate() {
         let expected = format!("a whole number from {least} to {most}");
         found.push(Malformed::value(format!("limits.{name}"), expected, format!("the number {got}")));
@@ -80,8 +82,30 @@ fn later(request: &CallRequest, found: &mut Vec<Malformed>) {
     found.extend(
         holds.into_iter().filter(|(_, holds)| *holds).map(|(member, _)| Malformed::NotInThisVersion { member }),
     );
-    if !request.ablate.is_empty() {
-        found.push(Malformed::Ablation);
+}
+
+/// Controls to be switched off: known ones, each once.
+fn ablated(request: &CallRequest, ablation: Ablation, found: &mut Vec<Malformed>) {
+    if request.ablate.is_empty() {
+        return;
+    }
+    if ablation == Ablation::Refused {
+        return found.push(Malformed::Ablation);
+    }
+    if request.ablate.len() > ControlId::ALL.len() {
+        let expected = format!("at most {} names of controls", ControlId::ALL.len());
+        return found.push(Malformed::value("ablate", expected, request.ablate.len().to_string()));
+    }
+    for (index, name) in request.ablate.iter().enumerate() {
+        let member = format!("ablate[{index}]");
+        if name.starts_with("gate.") || name == "audit" {
+            found.push(Malformed::NotInThisVersion { member: "a control of the gate in ablate" });
+        } else if ControlId::parse(name).is_none() {
+            let known = ControlId::ALL.map(ControlId::as_str).join(", ");
+            found.push(Malformed::value(member, format!("one of {known}"), quoted(name)));
+        } else if request.ablate.iter().take(index).any(|other| other == name) {
+            found.push(Malformed::value(member, "a control that is not named twice", quoted(name)));
+        }
     }
 }
 

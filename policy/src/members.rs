@@ -10,6 +10,7 @@ use toolcell_types::{CallId, CallRequest, LimitName, LimitsPatch, MountSpec, Std
 
 use crate::malformed::Malformed;
 use crate::refusal::{listed, quoted};
+use crate::request::Ablation;
 
 /// What a member's value has to be.
 #[derive(Clone, Copy)]
@@ -49,8 +50,12 @@ const ABLATE: &str = "ablate";
 ///
 /// # Errors
 /// The first member without which there is no request.
-pub(crate) fn read(mut members: Map<String, Value>, found: &mut Vec<Malformed>) -> Result<CallRequest, Malformed> {
-    members.retain(|name, value| match known(name, value) {
+pub(crate) fn read(
+    mut members: Map<String, Value>,
+    ablation: Ablation,
+    found: &mut Vec<Malformed>,
+) -> Result<CallRequest, Malformed> {
+    members.retain(|name, value| match known(name, value, ablation) {
         Ok(()) => true,
         Err(wrong) => {
             found.push(wrong);
@@ -63,6 +68,7 @@ pub(crate) fn read(mut members: Map<String, Value>, found: &mut Vec<Malformed>) 
     let mounts = mounts(members.remove("mounts"), found);
     let stdin = stdin(members.remove("stdin"), found);
     let deadline_ms = deadline(members.remove("deadline_ms"), found);
+    let ablate = ablated(members.remove(ABLATE), found);
     Ok(CallRequest {
         call_id: CallId::new(&text("call_id", members.remove("call_id"))?)?,
         tool: text("tool", members.remove("tool"))?,
@@ -84,7 +90,7 @@ pub(crate) fn read(mut members: Map<String, Value>, found: &mut Vec<Malformed>) 
         deadline_ms,
         preconditions: Vec::new(),
         labels,
-        ablate: Vec::new(),
+        ablate,
     })
 }
 
@@ -100,7 +106,23 @@ pub(crate) fn kind(value: &Value) -> String {
     }
 }
 
-fn known(name: &str, value: &Value) -> Result<(), Malformed> {
+/// Names of controls; what they name is looked at with the other bounds.
+fn ablated(value: Option<Value>, found: &mut Vec<Malformed>) -> Vec<String> {
+    let Some(Value::Array(items)) = value else { return Vec::new() };
+    let mut names = Vec::with_capacity(items.len());
+    for (index, item) in items.into_iter().enumerate() {
+        match item.as_str() {
+            Some(name) => names.push(name.to_owned()),
+            None => found.push(Malformed::value(format!("ablate[{index}]"), "the name of a control", kind(&item))),
+        }
+    }
+    names
+}
+
+fn known(name: &str, value: &Value, ablation: Ablation) -> Result<(), Malformed> {
+    if name == ABLATE && ablation == Ablation::Taken {
+        return if value.is_array() { Ok(()) } else { Err(missing(ABLATE, Kind::Array, Some(value))) };
+    }
     if name == ABLATE {
         let nothing = value.as_array().is_some_and(Vec::is_empty);
         return if nothing { Ok(()) } else { Err(Malformed::Ablation) };

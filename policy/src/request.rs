@@ -27,22 +27,39 @@ pub struct Decoded {
     pub identity: Sha256,
 }
 
+/// Whether requests may have controls switched off: decided when an instance is started, and by nothing later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ablation {
+    /// `ablate` is refused.
+    Refused,
+    /// `ablate` is taken.
+    Taken,
+}
+
 /// Reads the body of `POST /v1/calls`.
 ///
 /// # Errors
 /// A [`Problem`] with code `INVALID_REQUEST` (or `ABLATION_REFUSED`) and every finding; its remedy says what to send
 /// instead. It carries the `call_id` where that much could be read.
 pub fn decode(body: &[u8]) -> Result<Decoded, Problem> {
+    decode_in(Ablation::Refused, body)
+}
+
+/// As [`decode`], for an instance that does, or does not, switch controls off.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_in(ablation: Ablation, body: &[u8]) -> Result<Decoded, Problem> {
     let value = json::parse_strict(body).map_err(|source| refuse(source.into(), Vec::new(), None))?;
     let call_id = value.get("call_id").and_then(Value::as_str).and_then(|text| CallId::new(text).ok());
     let Named { canonical, identity, members } =
         name(value).map_err(|wrong| refuse(wrong, Vec::new(), call_id.as_ref()))?;
     let mut found = Vec::new();
-    let request = match members::read(members, &mut found) {
+    let request = match members::read(members, ablation, &mut found) {
         Ok(request) => request,
         Err(first) => return Err(refuse(first, found, call_id.as_ref())),
     };
-    bounds::check(&request, &mut found);
+    bounds::check(&request, ablation, &mut found);
     let mut found = found.into_iter();
     match found.next() {
         Some(first) => Err(refuse(first, found, call_id.as_ref())),
@@ -56,7 +73,8 @@ pub fn decode(body: &[u8]) -> Result<Decoded, Problem> {
 /// As [`decode`].
 pub(crate) fn check(request: &CallRequest) -> Result<(), Problem> {
     let mut found = Vec::new();
-    bounds::check(request, &mut found);
+    // Who decides about a request has had it decoded, which refused what is to be refused.
+    bounds::check(request, Ablation::Taken, &mut found);
     let mut found = found.into_iter();
     found.next().map_or(Ok(()), |first| Err(refuse(first, found, Some(&request.call_id))))
 }

@@ -143,6 +143,27 @@ fn ablation_is_refused_with_its_own_code_and_an_empty_list_is_not() {
 }
 
 #[test]
+fn an_instance_in_ablation_mode_takes_known_controls_each_once() {
+    let decode = |value| decode_in(Ablation::Taken, &body("t", json!({}), json!({"ablate": value})));
+    let taken = decode(json!(["seccomp", "namespace.net"])).unwrap();
+    assert_eq!(taken.request.ablate, ["seccomp", "namespace.net"]);
+    let other = decode(json!(["seccomp"])).unwrap();
+    assert_ne!(taken.identity, other.identity, "what is switched off belongs to what is asked for");
+    for (value, word) in [
+        (json!(["seccom"]), "ablate[0]"),
+        (json!(["seccomp", "seccomp"]), "not named twice"),
+        (json!(["gate.schema"]), "not in this version"),
+        (json!("seccomp"), "an array"),
+        (json!([1]), "the name of a control"),
+        (json!(vec!["seccomp"; 30]), "at most 29"),
+    ] {
+        let problem = decode(value).unwrap_err();
+        assert_eq!(problem.code, ErrorCode::InvalidRequest);
+        assert!(problem.to_string().contains(word) || format!("{:?}", problem.findings).contains(word), "{problem:?}");
+    }
+}
+
+#[test]
 fn unknown_members_are_refused_at_every_level() {
     refused_with(json!({"nonsense": 1}), "nonsense");
     refused_with(json!({"Env": {}}), "Env");

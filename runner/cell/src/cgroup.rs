@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use toolcell_types::{CellId, Limits};
+use toolcell_types::{CellId, ControlSet, Limits};
 
 pub(crate) use self::counters::{Counters, CpuTime, ReadBack, Witnesses};
 pub use self::error::CgroupError;
@@ -145,12 +145,12 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the groups of one cell and sets its limits. What the kernel made of them is read back once the cell's
-    /// processes are in it.
-    pub(crate) fn create(&self, cell: CellId, limits: &Limits) -> Result<Cgroup, CgroupError> {
+    /// Makes the groups of one cell and sets its limits, but those that are `off`. What the kernel made of them is read back
+    /// once the cell's processes are in it.
+    pub(crate) fn create(&self, cell: CellId, limits: &Limits, off: ControlSet) -> Result<Cgroup, CgroupError> {
         match self {
-            Self::V1(instance) => instance.create(cell, limits).map(Cgroup::V1),
-            Self::V2(instance) => instance.create(cell, limits).map(Cgroup::V2),
+            Self::V1(instance) => instance.create(cell, limits, off).map(Cgroup::V1),
+            Self::V2(instance) => instance.create(cell, limits, off).map(Cgroup::V2),
             Self::Absent => Ok(Cgroup::Absent),
         }
     }

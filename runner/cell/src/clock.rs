@@ -40,6 +40,13 @@ impl Timer {
         timerfd_settime(self.0.as_fd(), TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value }).map(drop)
     }
 
+    /// Stops it.
+    pub(crate) fn stop(&self) -> rustix::io::Result<()> {
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let never = Itimerspec { it_interval: none, it_value: none };
+        timerfd_settime(self.0.as_fd(), TimerfdTimerFlags::empty(), &never).map(drop)
+    }
+
     /// Microseconds until it expires, as the kernel has them; 0 if it is not running or has expired.
     pub(crate) fn left_us(&self) -> rustix::io::Result<u64> {
         timerfd_gettime(self.0.as_fd()).map(|spec| to_us(spec.it_value))
@@ -62,5 +69,7 @@ mod tests {
         timer.start(60_000_000).unwrap();
         let left = timer.left_us().unwrap();
         assert!(left > 50_000_000 && left <= 60_000_000, "{left}");
+        timer.stop().unwrap();
+        assert_eq!(timer.left_us().unwrap(), 0);
     }
 }

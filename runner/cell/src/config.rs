@@ -25,6 +25,8 @@ pub struct LauncherConfig {
     pub cgroup_parent: Option<String>,
     /// Controls that the operator accepted as unavailable.
     pub accept_unavailable: Vec<toolcell_types::ControlId>,
+    /// Whether calls may have controls switched off (ablation mode).
+    pub is_ablation: bool,
     /// Directories that no mount may be, lie under or contain.
     pub deny_paths: Vec<PathBuf>,
     /// Files to remove at the end.

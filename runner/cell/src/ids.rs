@@ -29,6 +29,12 @@ pub(crate) struct Id {
     pub(crate) gid: u32,
 }
 
+impl Id {
+    fn both(id: u32) -> Self {
+        Self { uid: id, gid: id }
+    }
+}
+
 /// The two of one cell, on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ids {
@@ -74,6 +80,21 @@ impl Ids {
     /// User and group id of the init, inside. One id cannot have two names in a map.
     pub(crate) fn init_inside(self) -> u32 {
         if self.is_own { TOOL_ID } else { INIT_ID }
+    }
+
+    /// The init's ids as it names them itself: those of the map, or without a user namespace of its own the host's.
+    pub(crate) fn init_as_seen(self, is_mapped: bool) -> Id {
+        if is_mapped { Id::both(self.init_inside()) } else { self.init }
+    }
+
+    /// The tool's.
+    pub(crate) fn tool_as_seen(self, is_mapped: bool) -> Id {
+        if is_mapped { Id::both(TOOL_ID) } else { self.tool }
+    }
+
+    /// With the launcher's own user as the tool, which is root for root: no identity of its own.
+    pub(crate) fn with_own_tool(self) -> Self {
+        Self { tool: own_id(), ..self }
     }
 
     /// The lines of uid_map, then those of gid_map (user_namespaces(7)): inside, outside, count.

@@ -119,6 +119,7 @@ impl Launcher {
             denied: Denied::new(&config.deny_paths).map_err(call("look at the instance's own directories"))?,
             ids: config.ids,
             deputy: if config.is_rootless { Deputy::OwnUser } else { Deputy::AnyUser },
+            is_ablation: config.is_ablation,
         };
         let outside = Outside::read().map_err(|error| LauncherError::Outside { detail: describe(&error) })?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|errno| call("epoll_create1")(errno.into()))?;

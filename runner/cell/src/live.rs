@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use toolcell_types::plan::{ARMED_MAX_MS, EndReport, KillReason, LaunchFault};
-use toolcell_types::{CellId, ControlReport, Limits};
+use toolcell_types::{CellId, ControlId, ControlReport, Limits};
 
 use crate::begun::Requested;
 use crate::cgroup::Counters;
@@ -144,12 +144,17 @@ impl Live {
 
     /// The limits, if it is a call's cell without mounts: of such all else is the same.
     pub(crate) fn limits_of_a_plain_call(&self) -> Option<Limits> {
-        (!self.built.has_mounts && !self.terms.is_survey).then_some(self.limits)
+        let is_plain = !self.built.has_mounts && !self.terms.is_survey && self.built.off.is_empty();
+        is_plain.then_some(self.limits)
     }
 
     /// The daemon was told what the controls are asked for.
     pub(crate) fn was_told(&mut self, requested: Requested) {
         self.told = Some(requested);
+    }
+
+    pub(super) fn is_on(&self, id: ControlId) -> bool {
+        !self.built.off.has(id)
     }
 
     /// What to poll: control socket, init's pidfd, and the three clocks.

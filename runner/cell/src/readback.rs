@@ -8,7 +8,7 @@ mod mounts;
 use std::collections::BTreeMap;
 
 use toolcell_types::plan::LaunchFault;
-use toolcell_types::{ControlId, ControlReport, ControlState, Fact, Facts, Limits, Verification};
+use toolcell_types::{ControlId, ControlReport, ControlSet, ControlState, Fact, Facts, Limits, Verification};
 
 use crate::cgroup::Cgroup;
 use crate::devtree::Nodes;
@@ -63,8 +63,24 @@ pub(crate) struct Expected<'a> {
     pub(crate) probes: Probes,
     /// What the two clocks were started with and what they have left.
     pub(crate) clocks: Clocks,
+    /// Controls that were switched off.
+    pub(crate) ablated: ControlSet,
+    /// Who init and tool are if none is.
+    pub(crate) own_ids: Ids,
     /// The launcher's own.
     pub(crate) outside: &'a Outside,
+}
+
+impl Expected<'_> {
+    /// Whether this machine, or this instance, cannot have the control at all: it is no switch's doing that it is off.
+    fn lacks(&self, id: ControlId) -> bool {
+        const OF_GROUPS: [ControlId; 4] =
+            [ControlId::CgroupMemory, ControlId::CgroupCpu, ControlId::CgroupPids, ControlId::CpuClock];
+        (OF_GROUPS.contains(&id) && self.group.is_absent())
+            || (id == ControlId::LandlockNet && !self.landlock.has_net())
+            || (id == ControlId::LandlockScope && !self.landlock.has_scope())
+            || (id == ControlId::IdentityUnprivileged && self.own_ids.is_own)
+    }
 }
 
 /// The two clocks of a cell, in microseconds.
@@ -105,7 +121,8 @@ impl Item {
     }
 }
 
-/// Compares all 29 and reports them in the order of the list.
+/// Compares all 29 and reports them in the order of the list. A control that was switched off is reported so once it was
+/// seen not to hold; so is one that falls with it and does not.
 ///
 /// # Errors
 /// [`LaunchFault::Control`] for the first required control that does not hold and that the operator did not accept, but in
@@ -117,28 +134,39 @@ pub(crate) fn report(expected: &Expected<'_>, terms: &Terms) -> Result<Vec<Contr
         errno: nix::libc::EPROTO,
         detail: describe(&error),
     })?;
+    let fallen = expected.ablated.falling();
     ControlId::ALL
         .into_iter()
         .map(|id| {
-            let item = items.iter().find(|item| item.id == id);
+            let item =
+                items.iter().find(|item| item.id == id).ok_or_else(|| refuse(id, "nothing was read back for it"))?;
             let required = id.is_required_by_default() && !terms.accepted.contains(&id);
-            match item {
-                Some(item) if item.holds || !required || terms.is_survey => Ok(ControlReport {
-                    id,
-                    state: if item.holds { ControlState::Enforced } else { ControlState::Unavailable },
-                    verification: item.verification,
-                    required,
-                    requested: item.requested.clone(),
-                    observed: item.observed.clone(),
-                }),
-                Some(item) => Err(refuse(
-                    id,
-                    &format!("asked for {}, seen {}", item.requested.to_json(), item.observed.to_json()),
-                )),
-                None => Err(refuse(id, "nothing was read back for it")),
-            }
+            let is_asked_off = expected.ablated.has(id);
+            let state = if is_asked_off && item.holds {
+                return Err(still_holds(item));
+            } else if item.holds {
+                ControlState::Enforced
+            } else if (is_asked_off || fallen.has(id)) && !expected.lacks(id) {
+                ControlState::Ablated
+            } else if !required || terms.is_survey {
+                ControlState::Unavailable
+            } else {
+                let seen = format!("asked for {}, seen {}", item.requested.to_json(), item.observed.to_json());
+                return Err(refuse(id, &seen));
+            };
+            let (requested, observed) = (item.requested.clone(), item.observed.clone());
+            Ok(ControlReport { id, state, verification: item.verification, required, requested, observed })
         })
         .collect()
+}
+
+/// A switch that does not switch shows nothing.
+fn still_holds(item: &Item) -> LaunchFault {
+    LaunchFault::Control {
+        id: item.id,
+        detail: format!("it was switched off and holds all the same: seen {}", item.observed.to_json()),
+        remedy: "leave it on here: on this machine something else keeps it".to_owned(),
+    }
 }
 
 fn refuse(id: ControlId, detail: &str) -> LaunchFault {
@@ -246,7 +274,7 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
     let ids =
         |field: &str| status.text(field).split_whitespace().map(|id| id.parse().unwrap_or(-1)).collect::<Vec<i64>>();
     let (uids, gids, groups) = (ids("Uid"), ids("Gid"), ids("Groups"));
-    let (uid, gid) = (i64::from(expected.ids.tool.uid), i64::from(expected.ids.tool.gid));
+    let (uid, gid) = (i64::from(expected.own_ids.tool.uid), i64::from(expected.own_ids.tool.gid));
     let (fds, open_after_exec) = process.descriptors()?;
     let probes = expected.probes;
     Ok(vec![
@@ -274,7 +302,7 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
         Item::read_back(
             ControlId::IdentityUnprivileged,
             !expected.ids.is_own && uids == [uid; 4] && gids == [gid; 4] && groups.is_empty(),
-            identity_wanted(expected.ids),
+            identity_wanted(expected.own_ids),
             Facts::new()
                 .with("uids", Fact::Ints(uids))
                 .with("gids", Fact::Ints(gids))
@@ -310,12 +338,10 @@ fn identity_wanted(ids: Ids) -> Facts {
 /// Controls of our own code: the clocks are read back from their timers, the rest is configured.
 fn own_items(expected: &Expected<'_>) -> Vec<Item> {
     let limits = expected.limits;
-    let configured = |id, facts: Facts| Item {
-        id,
-        holds: true,
-        verification: Verification::Configured,
-        requested: facts.clone(),
-        observed: facts,
+    let configured = |id, facts: Facts, otherwise: Facts| {
+        let holds = !expected.ablated.has(id);
+        let observed = if holds { facts.clone() } else { otherwise };
+        Item { id, holds, verification: Verification::Configured, requested: facts, observed }
     };
     let clocks = expected.clocks;
     let clock = |id, limit_ms: u64, (started_us, left_us): (u64, u64)| {
@@ -324,10 +350,15 @@ fn own_items(expected: &Expected<'_>) -> Vec<Item> {
         Item::read_back(id, holds, requested, Facts::new().with("timer_left_us", left_us))
     };
     vec![
-        configured(ControlId::EnvironmentAllowlist, Facts::new().with("from", "nothing")),
+        configured(
+            ControlId::EnvironmentAllowlist,
+            Facts::new().with("from", "nothing"),
+            Facts::new().with("from", "the launcher's own"),
+        ),
         configured(
             ControlId::OutputCap,
             Facts::new().with("keep_bytes", limits.output_keep_bytes).with("limit_bytes", limits.output_limit_bytes),
+            Facts::new().with("keep_bytes", limits.output_keep_bytes).with("limit_bytes", "none"),
         ),
         clock(ControlId::WallClock, limits.wall_ms, (clocks.wall_us, clocks.wall_left_us)),
         clock(ControlId::CpuClock, limits.cpu_ms, (clocks.cpu_look_us, clocks.cpu_left_us)),

@@ -3,11 +3,13 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use nix::sched::CloneFlags;
+use rustix::fs::CWD;
+use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use toolcell_sys::{Child, ForkError};
+use toolcell_sys::{Child, ForkError, MountAttr, set_mount_attributes};
 use toolcell_types::plan::{ImageEntry, LaunchFault, MOUNTS_MAX, PATHS_MAX_BYTES, Prepare};
-use toolcell_types::{CellId, ControlId};
+use toolcell_types::{CellId, ControlId, ControlSet};
 
 use toolcell_doctor::probe::PROGRAM;
 
@@ -18,7 +20,7 @@ use crate::ids::{CellIds, Id, Ids};
 use crate::opener::Rules;
 use crate::readback::describe;
 use crate::record::WORD_MAPPED;
-use crate::stages::{Abi, CellSpec, Filters, RootEntry, RootPlan, enter};
+use crate::stages::{Abi, CellSpec, Filters, RootEntry, RootPlan, enter, make_trial_dir};
 
 /// What every cell is made with, the same for all.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct Workshop {
     pub(crate) denied: Denied,
     pub(crate) ids: CellIds,
     pub(crate) deputy: Deputy,
+    /// Whether controls may be switched off here. Said once, at the start.
+    pub(crate) is_ablation: bool,
 }
 
 /// A cell that is being set up by its own init.
@@ -41,6 +45,10 @@ pub(crate) struct Built {
     /// Read ends of stdout and stderr, until they are passed to the daemon.
     pub(crate) outputs: Option<(OwnedFd, OwnedFd)>,
     pub(crate) ids: Ids,
+    /// Those that it has with `identity.unprivileged`.
+    pub(crate) own_ids: Ids,
+    /// Controls that are switched off.
+    pub(crate) off: ControlSet,
     /// Whether host paths of the caller's are shown inside.
     pub(crate) has_mounts: bool,
 }
@@ -71,10 +79,29 @@ impl Workshop {
     /// Checks the plan and opens the image. There is no cell yet, and nothing to take back.
     pub(crate) fn begin(&self, slot: u32, plan: &Prepare<'_>) -> Result<Begun, LaunchFault> {
         validate(plan)?;
+        self.may_be_off(plan.ablated)?;
         let paths = HostPaths::new(self.deputy, self.ids.of(slot));
         let found = open_image(&plan.image, &paths).map_err(|(host, error)| stage_fault("image", host, &error))?;
-        let dev = self.dev.clone_tree().map_err(|error| io_fault("mounts", "clone /dev", &error))?;
+        let is_minimal = !plan.ablated.has(ControlId::DevMinimal);
+        let dev = if is_minimal { self.dev.clone_tree() } else { machines_own("/dev", true) };
+        let dev = dev.map_err(|error| io_fault("mounts", "clone /dev", &error))?;
         Ok(Begun { found, dev })
+    }
+
+    /// Whether these controls can be switched off here.
+    fn may_be_off(&self, ablated: ControlSet) -> Result<(), LaunchFault> {
+        if !ablated.is_empty() && !self.is_ablation {
+            return Err(LaunchFault::BadPlan { detail: "this launcher switches no control off".to_owned() });
+        }
+        if ablated.has(ControlId::NamespacePid) && matches!(self.groups, Instance::Absent) {
+            return Err(LaunchFault::Control {
+                id: ControlId::NamespacePid,
+                detail: "without a group only the pid namespace ends the tree, so that it cannot be switched off"
+                    .to_owned(),
+                remedy: "give the instance cgroups, or leave namespace.pid on".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
@@ -85,7 +112,10 @@ impl Workshop {
         Begun { found, dev }: Begun,
         (mut passed, trees): (Passed, Vec<Tree>),
     ) -> Result<Built, LaunchFault> {
-        let ids = self.ids.of(slot);
+        let off = plan.ablated;
+        let own_ids = self.ids.of(slot);
+        let is_somebody = !off.has(ControlId::IdentityUnprivileged);
+        let ids = if is_somebody { own_ids } else { own_ids.with_own_tool() };
         let mut image = entries(&plan.image, found);
         let program = passed.program.take();
         image.extend(program.map(|tree| RootEntry::Tree { inside: PROGRAM, tree, is_dir: false }));
@@ -93,12 +123,14 @@ impl Workshop {
         let mounts = mounts
             .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
             .collect();
-        let root = RootPlan { image, dev, mounts };
-        let mut group = self.groups.create(cell, &plan.limits).map_err(|error| group_fault(&error))?;
+        let proc = off.has(ControlId::NamespacePid).then(|| machines_own("/proc", false));
+        let proc = proc.transpose().map_err(|error| io_fault("mounts", "clone /proc", &error))?;
+        let root = RootPlan { image, dev, proc, mounts };
+        let mut group = self.groups.create(cell, &plan.limits, off).map_err(|error| group_fault(&error))?;
         match self.clone_cell(plan, passed, root, &group, ids) {
             Ok((init, control, stdout, stderr)) => {
                 let has_mounts = !plan.mounts.is_empty();
-                Ok(Built { group, init, control, outputs: Some((stdout, stderr)), ids, has_mounts })
+                Ok(Built { group, init, control, outputs: Some((stdout, stderr)), ids, own_ids, off, has_mounts })
             }
             Err(fault) => {
                 if let Err(error) = group.remove() {
@@ -137,20 +169,50 @@ impl Workshop {
             stderr: stderr_inner,
             ids,
             is_ungrouped: group.is_absent(),
+            off: plan.ablated,
+            trial_dir: trial_dir(plan.ablated)?,
         };
-        let namespaces = CloneFlags::CLONE_NEWUSER
-            | CloneFlags::CLONE_NEWNS
-            | CloneFlags::CLONE_NEWPID
-            | CloneFlags::CLONE_NEWNET
-            | CloneFlags::CLONE_NEWIPC
-            | CloneFlags::CLONE_NEWUTS;
-        let init = clone_into(group, spec, namespaces)?;
-        if let Err(error) = write_id_maps(&init, ids).and_then(|()| release(&control)) {
+        let init = clone_into(group, spec, namespaces_but(plan.ablated))?;
+        let is_mapped = !plan.ablated.has(ControlId::NamespaceUser);
+        let mapped = if is_mapped { write_id_maps(&init, ids) } else { Ok(()) };
+        if let Err(error) = mapped.and_then(|()| release(&control)) {
             end_at_once(&init);
             return Err(io_fault("identity", "write the id maps", &error));
         }
         Ok((init, control, stdout, stderr))
     }
+}
+
+/// All that clone3 can give but those that are off.
+fn namespaces_but(off: ControlSet) -> CloneFlags {
+    let all = [
+        (ControlId::NamespaceUser, CloneFlags::CLONE_NEWUSER),
+        (ControlId::NamespaceMount, CloneFlags::CLONE_NEWNS),
+        (ControlId::NamespacePid, CloneFlags::CLONE_NEWPID),
+        (ControlId::NamespaceNet, CloneFlags::CLONE_NEWNET),
+        (ControlId::NamespaceIpc, CloneFlags::CLONE_NEWIPC),
+        (ControlId::NamespaceUts, CloneFlags::CLONE_NEWUTS),
+    ];
+    all.into_iter().filter(|(id, _)| !off.has(*id)).fold(CloneFlags::empty(), |flags, (_, flag)| flags | flag)
+}
+
+/// Where Landlock is tried, if the cell cannot make a file system: that takes a mount namespace of its own.
+fn trial_dir(off: ControlSet) -> Result<Option<OwnedFd>, LaunchFault> {
+    let made = off.has(ControlId::NamespaceMount).then(make_trial_dir).transpose();
+    made.map_err(|errno| io_fault("landlock", "make a folder to try it in", &errno.into()))
+}
+
+/// The machine's own folder of this name as a detached tree; what is mounted below comes along only where the kernel does
+/// not let it be left out (open_tree(2)).
+fn machines_own(path: &str, read_only: bool) -> std::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let (tree, is_whole) = match open_tree(CWD, path, flags) {
+        Err(rustix::io::Errno::INVAL) => (open_tree(CWD, path, flags | OpenTreeFlags::AT_RECURSIVE)?, true),
+        other => (other?, false),
+    };
+    let attr = MountAttr { read_only, no_suid: true, no_dev: false, no_exec: true, private: true };
+    set_mount_attributes(tree.as_fd(), attr, is_whole)?;
+    Ok(tree)
 }
 
 /// The init is born in its group where groups can do that, so that nothing of it is ever counted elsewhere. Where they

@@ -355,6 +355,9 @@ pub(crate) struct VerifyArgs {
     /// State folder whose public key is taken without --key [default: /var/lib/toolcell]
     #[arg(long, value_name = "DIR", conflicts_with = "key")]
     pub(crate) state: Option<PathBuf>,
+    /// Check a receipt of ablation mode, which shows no sealed cell and is refused without this
+    #[arg(long)]
+    pub(crate) ablation: bool,
     /// One JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,

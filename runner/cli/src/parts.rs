@@ -38,7 +38,7 @@ fn seal(args: &SignerArgs) -> anyhow::Result<toolcell_signer::SignerConfig> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let state = rustix::fs::open("/signer", flags, Mode::empty()).context("cannot open its folder")?;
     if args.rootless { remain_user() } else { become_user(args.uid, args.gid) }?;
-    Ok(toolcell_signer::SignerConfig { state, socket })
+    Ok(toolcell_signer::SignerConfig { state, socket, is_ablation: args.ablation })
 }
 
 /// The part that speaks HTTP. It gives up its privilege itself, once it has read the policy.
@@ -56,6 +56,7 @@ pub(crate) fn daemon(args: &DaemonArgs) -> Result<Exit, Failure> {
         gid: args.gid,
         operator_uids: vec![args.operator_uid],
         instance: args.instance.clone(),
+        experiment: args.experiment.clone(),
         build: args.build.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         idle_exit: args.idle_exit.map(Duration::from_secs),
@@ -104,6 +105,7 @@ pub(crate) fn launcher(args: &LauncherArgs) -> Result<Exit, Failure> {
         cgroup_parent: args.cgroup_parent.clone(),
         deny_paths: args.deny_path.clone(),
         accept_unavailable: args.accept_unavailable.clone(),
+        is_ablation: args.ablation,
         unlink: args.unlink.clone(),
         runtime_dir: args.runtime_dir.clone(),
     };

@@ -172,7 +172,7 @@ fn prepare(
         preconditions: Vec::new(),
         labels: BTreeMap::new(),
         salt: None,
-        ablate: Vec::new(),
+        ablate: cell.ablate.iter().map(ToString::to_string).collect(),
     };
     let value = serde_json::to_value(&request).map_err(|source| RequestError::Write { source })?;
     let body = json::canonical(&value).map_err(|source| RequestError::Canonical { source })?;

@@ -39,7 +39,7 @@ pub(crate) use self::place::Place;
 pub(crate) use self::rootless::own_places;
 use self::settings::Settings;
 use self::signals::Signals;
-use self::start::{Audience, Outfit, Parts, launcher_arguments};
+use self::start::{Audience, Outfit, Parts, launcher_arguments, launcher_environment};
 use self::state::State;
 use self::tenure::Tenure;
 pub(crate) use self::trial_home::TrialHome;
@@ -102,6 +102,7 @@ fn prepare(args: &ServeArgs) -> Result<Infallible, ServeError> {
     holder::make_way(&settings)?;
     let state = State::open(&settings.state, PATIENCE)?;
     trial_home::sweep(&state.path, &settings.runtime);
+    state.must_be_of(settings.experiment.is_some())?;
     let instance = state.instance()?;
     let signals = Signals::hold()?;
     listener::make_folder(&settings.runtime)?;
@@ -148,7 +149,8 @@ impl Held {
         };
         self.announce(ready);
         let ids = self.tenure.lock.as_ref().map(|(lock, _)| lock.as_fd());
-        parts.become_launcher(&arguments, (self.state.folder.as_fd(), ids), |source| {
+        let environment = launcher_environment(self.settings.experiment.is_some());
+        parts.become_launcher((&arguments, &environment), (self.state.folder.as_fd(), ids), |source| {
             let error = abandon(ServeError::Call { call: "execve", source }, &ours);
             render::say(&format!("{:#}", anyhow::Error::new(error)));
         })
@@ -207,6 +209,13 @@ impl Held {
         match self.settings.log_format {
             LogFormat::Human => render::say(&format!("serving {socket} (instance {}, state {state})", self.instance)),
             LogFormat::Json => tracing::info!(%socket, instance = self.instance, %state, "serving"),
+        }
+        match (&self.settings.experiment, self.settings.log_format) {
+            (None, _) => {}
+            (Some(name), LogFormat::Human) => render::say(&format!(
+                "ABLATION MODE (experiment {name}): calls may switch controls off; run nothing here that you do not trust"
+            )),
+            (Some(name), LogFormat::Json) => tracing::warn!(experiment = name, "ablation mode"),
         }
         // Whoever waited for this may be gone; serving does not depend on it.
         drop(ready.map(|ready| File::from(ready).write_all(b"ready\n")));

@@ -98,6 +98,7 @@ pub(crate) fn daemon(folder: &Path, signer: PaperSigner) -> (Daemon, Arc<Seen>) 
         toolcell_version: "0".to_owned(),
         kernel_version: "0".to_owned(),
         build: BuildDigest::GnuBuildId("00".repeat(20)),
+        experiment: None,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let State { log, blobs } = run::open(folder, (signer, &executor, &clock), &mut |_, _| ()).unwrap();

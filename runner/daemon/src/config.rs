@@ -52,6 +52,8 @@ pub struct DaemonConfig {
     pub operator_uids: Vec<u32>,
     /// Name of the instance.
     pub instance: String,
+    /// Of an instance in ablation mode: which experiment its receipts are for. None: controls cannot be switched off.
+    pub experiment: Option<String>,
     /// Digest of the program: `sha256:` and 64 hex digits, or its GNU build id.
     pub build: String,
     /// Version of the program.

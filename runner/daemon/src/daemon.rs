@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toolcell_ledger::{Attempt, Blobs, Committed, DoneFn, Header, Ledger, LedgerError, Reader};
 use toolcell_policy::Policy;
+use toolcell_policy::request::Ablation;
 use toolcell_receipts::statement::Executor;
 use toolcell_receipts::{PublicKey, UnixMicros};
 use toolcell_types::signing::SignerStatus;
@@ -141,6 +142,11 @@ impl Daemon {
             Some(latest) => latest.map_err(|error| ledger_problem(&error)),
             None => self.read(move |reader| reader.latest(&key.tenant, key.call_id.as_str())).await,
         }
+    }
+
+    /// Whether calls may have controls switched off.
+    pub(crate) fn ablation(&self) -> Ablation {
+        if self.executor.experiment.is_some() { Ablation::Taken } else { Ablation::Refused }
     }
 
     /// The header of an entry: what follows from its payload, which says all of these, and how long the machine was up,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use toolcell_policy::request::{self, Decoded};
+use toolcell_policy::request::{self, Ablation, Decoded};
 use toolcell_types::{CallRequest, Problem, Sha256};
 
 use crate::identify::Peer;
@@ -86,8 +86,8 @@ impl DecodedCall {
 ///
 /// # Errors
 /// The refusal, with every finding.
-pub(crate) fn decode(raw: RawCall) -> Result<DecodedCall, Problem> {
-    let decoded = request::decode(&raw.body)?;
+pub(crate) fn decode(ablation: Ablation, raw: RawCall) -> Result<DecodedCall, Problem> {
+    let decoded = request::decode_in(ablation, &raw.body)?;
     Ok(DecodedCall { decoded, peer: raw.peer, prefer: raw.prefer, received: raw.received, _share: raw.share })
 }
 
@@ -102,7 +102,10 @@ mod tests {
         let received = Duration::from_millis(1000);
         let who = Who { uid: 1, is_operator: false };
         let share = Memory::default().bodies.take(who, 0).unwrap();
-        decode(RawCall { body: Bytes::from_static(body.as_bytes()), share, peer, prefer: Prefer::Wait, received })
+        decode(
+            Ablation::Refused,
+            RawCall { body: Bytes::from_static(body.as_bytes()), share, peer, prefer: Prefer::Wait, received },
+        )
     }
 
     #[test]

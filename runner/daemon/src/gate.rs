@@ -10,7 +10,7 @@ mod missing;
 
 use bytes::Bytes;
 use toolcell_policy::AdmittedCall;
-use toolcell_types::{ErrorCode, Problem};
+use toolcell_types::{ControlId, ErrorCode, Limits, Problem};
 
 use crate::answers;
 use crate::calls::{CallKey, FOR_OPERATORS, LIVE_MAX, NoPlace, OWN_MAX, Place};
@@ -126,7 +126,11 @@ fn place(daemon: &Daemon, asked: &IdentifiedCall, call: &AdmittedCall) -> Result
     let request = asked.decoded();
     let digests = (request.digest(), request.identity());
     let whose = (call_key(asked), asked.identity().who().is_operator);
-    daemon.calls.claim(whose, digests, Output::new(&call.limits)).map_err(|refused| {
+    // Decoding took this only in ablation mode.
+    let is_capped = request.request().ablate.iter().all(|name| name != ControlId::OutputCap.as_str());
+    let allowed = if is_capped { call.limits.output_limit_bytes } else { u64::MAX };
+    let limits = Limits { output_limit_bytes: allowed, ..call.limits };
+    daemon.calls.claim(whose, digests, Output::new(&limits)).map_err(|refused| {
         let problem = match refused {
             NoPlace::Live(live) if live.is_same_request(&digests.0, &digests.1) => {
                 Problem { live: Some(true), ..earlier::unknown("the call is running") }

@@ -32,7 +32,7 @@ pub(crate) enum Reply {
 /// The refusal; or, after the intent, a fault that kept the outcome from being written.
 pub(crate) async fn submit(daemon: Arc<Daemon>, raw: RawCall) -> Result<Reply, Problem> {
     let mut stages = Stages::since(&daemon.clock, raw.received);
-    let decoded = decode::decode(raw)?;
+    let decoded = decode::decode(daemon.ablation(), raw)?;
     let identified = identify::identify(decoded, &daemon.operator_uids);
     stages.over("decode");
     let admitted = match gate::admit(&daemon, identified).await? {

@@ -11,7 +11,7 @@ use toolcell_policy::AdmittedCall;
 use toolcell_receipts::UnixMicros;
 use toolcell_receipts::statement::Definition;
 use toolcell_types::plan::{CallerIds, GO_MAX_BYTES, Go, PlanMount, Prepare, ToLauncher};
-use toolcell_types::{CellId, ErrorCode, Limits, Problem};
+use toolcell_types::{CellId, ControlId, ErrorCode, Limits, Problem};
 
 use crate::calls::Place;
 use crate::daemon::Daemon;
@@ -132,6 +132,7 @@ fn launch(daemon: &Daemon, call: &AdmittedCall, (definition, peer): (&Definition
             .map(|mount| PlanMount { host: &mount.host, inside: &mount.inside, within: &mount.within })
             .collect(),
         caller: CallerIds { uid: peer.uid, gid: peer.gid, groups: peer.groups.clone() },
+        ablated: definition.ablated,
     };
     let message = ToLauncher::Arm { cell, has_stdin: call.stdin.is_some(), prepare };
     let packet = Packet::new(&message, descriptors).map_err(|source| PlanFault::Packet { source })?;
@@ -162,6 +163,8 @@ fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
         image: image.reference,
         submitter: asked.identity().submitter(),
         executor: daemon.executor.clone(),
+        // Decoding took none but those of a control, and none at all but in ablation mode.
+        ablated: request.request().ablate.iter().filter_map(|name| ControlId::parse(name)).collect(),
         invocation_id: invocation_id(submitted_on),
         submitted_on,
     })

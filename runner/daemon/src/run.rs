@@ -33,7 +33,7 @@ use crate::{DaemonConfig, DaemonError, LauncherError, api, logs, policy_files};
 const STATE: &str = "state";
 /// What of the state is the signer's and the starting process's. File modes keep the daemon from it where it is a user of
 /// its own; without root it is not.
-const NOT_OURS: [&str; 4] = ["signer", "instance", "ids", "lock"];
+const NOT_OURS: [&str; 5] = ["signer", "instance", "ids", "lock", "ablation"];
 /// What is left to running calls when the daemon is asked to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long their outcomes may take after they were cancelled.
@@ -199,6 +199,7 @@ fn executor(config: &DaemonConfig, boot_id: String) -> Result<Executor, DaemonEr
         toolcell_version: config.version.clone(),
         kernel_version,
         build,
+        experiment: config.experiment.clone(),
     })
 }
 

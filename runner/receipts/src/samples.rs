@@ -43,6 +43,7 @@ fn executor() -> Executor {
         toolcell_version: "0.1.0".to_owned(),
         kernel_version: "6.18.44".to_owned(),
         build: BuildDigest::GnuBuildId("9a3a45d01531a20e89ac6ae10b0b0beb0492acd7".to_owned()),
+        experiment: None,
     }
 }
 
@@ -66,6 +67,7 @@ pub(crate) fn definition() -> Definition {
             peer: Peer { uid: 1000, gid: 1000, pid: 4711 },
         },
         executor: executor(),
+        ablated: toolcell_types::ControlSet::EMPTY,
         invocation_id: "0198f0c2-7a51-7c3e-9d10-5b7a2f4e8c11".to_owned(),
         submitted_on: UnixMicros(1_796_042_467_101_877),
     }

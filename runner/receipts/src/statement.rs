@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use toolcell_types::{
-    CallId, CallState, ControlId, Effect, Facts, ImageRef, LimitHit, Limits, MountSpec, Sha256, Status, ToolError,
-    Usage, Verdict,
+    CallId, CallState, ControlId, ControlSet, Effect, Facts, ImageRef, LimitHit, Limits, MountSpec, Sha256, Status,
+    ToolError, Usage, Verdict,
 };
 
 pub use draft::{DEFINITION_MAX_BYTES, Draft};
@@ -38,6 +38,8 @@ pub struct Executor {
     pub kernel_version: String,
     /// Digest of the program.
     pub build: BuildDigest,
+    /// Of an instance in ablation mode, whose receipts are no proof of a sealed cell: which experiment it is for.
+    pub experiment: Option<String>,
 }
 
 /// Names the program exactly.
@@ -116,6 +118,8 @@ pub struct Definition {
     pub submitter: Submitter,
     /// Who runs it.
     pub executor: Executor,
+    /// Controls that are switched off; none but in ablation mode.
+    pub ablated: ControlSet,
     /// UUIDv7 of the attempt.
     pub invocation_id: String,
     /// When the request was admitted.
@@ -242,6 +246,15 @@ impl Outcome {
             (Status::Ok, true) | (Status::Transient, _) => CallState::Failed,
             (Status::Unknown, _) => CallState::Unknown,
         }
+    }
+
+    /// Controls that were not in force because others were switched off.
+    #[must_use]
+    pub fn fell(&self) -> ControlSet {
+        let word = |item: &Value, member: &str| item.get(member).and_then(Value::as_str).map(ToOwned::to_owned);
+        let off = self.controls.iter().filter(|item| word(item, "state").as_deref() == Some("ablated"));
+        let off = off.filter_map(|item| ControlId::parse(&word(item, "id")?)).collect::<ControlSet>();
+        off.without(self.definition.ablated)
     }
 
     /// Whether the same work may be asked for again: effect none and not complete.

@@ -76,10 +76,26 @@ impl std::fmt::Display for Report {
 /// The checks in their order.
 const NAMES: [&str; 6] = ["envelope", "key", "signature", "statement", "controls", "request"];
 
-/// Checks a receipt against the public key (PEM) and, if given, the request that it should be about.
+/// What kind of instance a receipt is to be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One whose controls cannot be switched off.
+    Production,
+    /// One where they can: what ran may have been sealed by nothing.
+    Ablation,
+}
+
+/// Checks a receipt of a production instance against the public key (PEM) and, if given, the request that it should be
+/// about.
 #[must_use]
 pub fn verify(envelope: &[u8], pem: &[u8], request: Option<&[u8]>) -> Report {
-    let mut steps = Steps { checks: Vec::with_capacity(NAMES.len()) };
+    verify_of(Mode::Production, envelope, pem, request)
+}
+
+/// As [`verify`], for a receipt of this mode and no other.
+#[must_use]
+pub fn verify_of(mode: Mode, envelope: &[u8], pem: &[u8], request: Option<&[u8]>) -> Report {
+    let mut steps = Steps { mode, checks: Vec::with_capacity(NAMES.len()) };
     steps.run(envelope, pem, request);
     let reached = steps.checks.len();
     let not_reached = NAMES.iter().skip(reached).map(|name| Check {
@@ -92,6 +108,7 @@ pub fn verify(envelope: &[u8], pem: &[u8], request: Option<&[u8]>) -> Report {
 }
 
 struct Steps {
+    mode: Mode,
     checks: Vec<Check>,
 }
 
@@ -103,7 +120,7 @@ impl Steps {
         })?;
         let key = self.note("key", PublicKey::from_pem(pem), |key| format!("Ed25519, key id {}", key.id().hex()))?;
         self.note("signature", signature(&opened, &key), String::clone)?;
-        let recorded = self.note("statement", statement_of(&opened, &key), describe)?;
+        let recorded = self.note("statement", statement_of(self.mode, &opened, &key), describe)?;
         // The last two do not depend on one another: both are reported.
         let controls = self.note("controls", controls(&recorded), String::clone);
         match request {
@@ -163,6 +180,13 @@ enum Fault {
     Statement(#[from] statement::StatementError),
     #[error("the entry belongs to the log {got:?}, this key's log is {expected:?}")]
     OtherLog { expected: String, got: String },
+    #[error(
+        "it is of ablation mode (experiment {experiment:?}, switched off: {off}) and shows no sealed cell; a check that \
+         is for such a receipt has to say so (--ablation)"
+    )]
+    OfAblation { experiment: String, off: String },
+    #[error("it is of an instance in production mode, and one of ablation mode was asked for")]
+    OfProduction,
     #[error("control {id}: {why}")]
     Control { id: String, why: String },
     #[error("the request is not strict JSON")]
@@ -189,8 +213,16 @@ fn signature(opened: &Opened, key: &PublicKey) -> Result<String, Fault> {
     Err(Fault::Signature { count: opened.signatures.len(), hints: hints.join(", ") })
 }
 
-fn statement_of(opened: &Opened, key: &PublicKey) -> Result<Recorded, Fault> {
+fn statement_of(mode: Mode, opened: &Opened, key: &PublicKey) -> Result<Recorded, Fault> {
     let recorded = statement::read(&opened.payload)?;
+    match (mode, &recorded.executor().experiment) {
+        (Mode::Production, Some(experiment)) => {
+            let experiment = experiment.chars().take(96).collect();
+            return Err(Fault::OfAblation { experiment, off: off(&recorded) });
+        }
+        (Mode::Ablation, None) => return Err(Fault::OfProduction),
+        (Mode::Production, None) | (Mode::Ablation, Some(_)) => {}
+    }
     let expected = toolcell_types::LogPosition::origin_of(&key.id());
     let got = &recorded.log().origin;
     if *got != expected {
@@ -223,10 +255,26 @@ fn describe(recorded: &Recorded) -> String {
             )
         }
     };
-    format!(
-        "{what}, entry {} of {} by instance {instance:?} in production mode, not enrolled",
-        place.index, place.origin
-    )
+    let mode = match &recorded.executor().experiment {
+        None => "in production mode".to_owned(),
+        Some(experiment) => {
+            let experiment: String = experiment.chars().take(96).collect();
+            format!("in ABLATION MODE (experiment {experiment:?}, switched off: {})", off(recorded))
+        }
+    };
+    format!("{what}, entry {} of {} by instance {instance:?} {mode}, not enrolled", place.index, place.origin)
+}
+
+/// What was switched off, in words.
+fn off(recorded: &Recorded) -> String {
+    let names: Vec<&str> = match recorded {
+        Recorded::Genesis { .. } => Vec::new(),
+        Recorded::Intent { intent, .. } => intent.definition.ablated.iter().map(ControlId::as_str).collect(),
+        Recorded::Outcome { outcome, .. } => {
+            outcome.definition.ablated.union(outcome.fell()).iter().map(ControlId::as_str).collect()
+        }
+    };
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
 /// Each control once, the required ones enforced, all 29 of them if the tool was let go.
@@ -241,10 +289,10 @@ fn controls(recorded: &Recorded) -> Result<String, Fault> {
     if let Some(missing) = ControlId::ALL.iter().find(|id| !seen.ids.contains(&id.as_str().to_owned())) {
         return Err(Fault::Control { id: missing.to_string(), why: "the receipt does not report it".to_owned() });
     }
-    let rest = match seen.second_lines.as_slice() {
-        [] => String::new(),
-        some => format!("; not in force, and not required: {}", some.join(", ")),
+    let list = |what: &str, some: &[String]| {
+        if some.is_empty() { String::new() } else { format!("; {what}: {}", some.join(", ")) }
     };
+    let rest = list("not in force, and not required", &seen.second_lines) + &list("SWITCHED OFF", &seen.ablated);
     Ok(format!("{} of {} enforced{rest}", seen.enforced, seen.ids.len()))
 }
 
@@ -253,11 +301,14 @@ struct Seen {
     ids: Vec<String>,
     enforced: usize,
     second_lines: Vec<String>,
+    ablated: Vec<String>,
 }
 
 impl Seen {
     fn of(outcome: &Outcome) -> Result<Self, Fault> {
         let mut seen = Self::default();
+        let asked = outcome.definition.ablated;
+        let may_be_off = asked.union(asked.falling());
         for item in &outcome.controls {
             let word = |member: &str| item.get(member).and_then(serde_json::Value::as_str).unwrap_or_default();
             let id: String = word("id").chars().take(64).collect();
@@ -271,7 +322,14 @@ impl Seen {
             if !matches!(word("verification"), "probed" | "read-back" | "configured") {
                 return Err(fault(format!("its verification is {:?}", word("verification"))));
             }
+            let control = ControlId::parse(&id);
+            if control.is_some_and(|control| asked.has(control)) && word("state") == "enforced" {
+                return Err(fault("it was switched off, and its state is \"enforced\"".to_owned()));
+            }
             match (word("state"), required) {
+                ("ablated", _) if control.is_some_and(|control| may_be_off.has(control)) => {
+                    seen.ablated.push(id.clone());
+                }
                 ("enforced", _) => seen.enforced = seen.enforced.saturating_add(1),
                 ("unavailable", false) => seen.second_lines.push(id.clone()),
                 (state, _) => {

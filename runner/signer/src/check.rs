@@ -14,8 +14,14 @@ pub(crate) enum Refusal {
     Elsewhere { member: &'static str, expected: String, got: String },
     #[error("the first entry is about key {got}, this key is {expected}")]
     OtherKey { expected: String, got: String },
+    #[error("predicate.controls.mode is {got:?}, this instance is in {expected:?} mode")]
+    OtherMode { expected: &'static str, got: &'static str },
     #[error("the first entry is no genesis")]
     NoGenesis,
+}
+
+fn mode(is_ablation: bool) -> &'static str {
+    if is_ablation { "ablation" } else { "production" }
 }
 
 fn cause(error: &StatementError) -> String {
@@ -30,10 +36,17 @@ pub(crate) fn check_length(payload: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes only what stands exactly at `position` and is a genesis, intent or outcome of a production log.
-pub(crate) fn check(payload: &[u8], position: &LogPosition, keyid: Sha256) -> Result<(), Refusal> {
+/// Takes only what stands exactly at `position` and is a genesis, intent or outcome of a log of this mode.
+pub(crate) fn check(
+    payload: &[u8],
+    (position, is_ablation): (&LogPosition, bool),
+    keyid: Sha256,
+) -> Result<(), Refusal> {
     // Reading checks _type, predicateType, executor.id, controls.mode and that an intent precedes its outcome.
     let recorded = statement::look_over(payload).map_err(|source| Refusal::Statement { source })?;
+    if recorded.executor().experiment.is_some() != is_ablation {
+        return Err(Refusal::OtherMode { expected: mode(is_ablation), got: mode(!is_ablation) });
+    }
     let log = recorded.log();
     let show = |digest: Option<Sha256>| digest.map_or_else(|| "none".to_owned(), |digest| digest.hex());
     let members = [

@@ -20,6 +20,8 @@ pub struct SignerConfig {
     pub state: OwnedFd,
     /// A stream socket whose other end the daemon holds.
     pub socket: OwnedFd,
+    /// Whether this is an instance in ablation mode: then all that is signed says so, else nothing that does is signed.
+    pub is_ablation: bool,
 }
 
 /// Serves until the socket is closed. Makes key and memory on the first start.
@@ -30,7 +32,7 @@ pub fn run(config: SignerConfig) -> Result<(), SignerError> {
     let folder = Folder::new(config.state)?;
     let (key, memory) = open(&folder)?;
     key.publish(&folder)?;
-    let mut desk = Desk { public_pem: key.public_pem()?, key, memory };
+    let mut desk = Desk { public_pem: key.public_pem()?, key, memory, is_ablation: config.is_ablation };
     tracing::info!(keyid = %desk.key.id().hex(), next_index = desk.memory.now().next_index, "signer ready");
     let mut socket = UnixStream::from(config.socket);
     while let Some(message) = receive(&mut socket)? {
@@ -76,6 +78,7 @@ struct Desk {
     key: ReceiptKey,
     memory: Memory,
     public_pem: String,
+    is_ablation: bool,
 }
 
 impl Desk {
@@ -107,7 +110,7 @@ impl Desk {
             last_group: Vec::new(),
         };
         for (at, payload) in (0_u32..).zip(&payloads) {
-            if let Err(refusal) = check(payload, &next.position(), self.key.id()) {
+            if let Err(refusal) = check(payload, (&next.position(), self.is_ablation), self.key.id()) {
                 return Ok(FromSigner::Refused { at, detail: refusal.to_string() });
             }
             let leaf = dsse::leaf(payload).0;

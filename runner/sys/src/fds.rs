@@ -38,6 +38,17 @@ pub fn limit_fds_to_stdio() -> io::Result<()> {
     close_range(3, libc::CLOSE_RANGE_CLOEXEC)
 }
 
+/// Takes close-on-exec off a descriptor number (fcntl(2), F_SETFD), whoever in this process owns it.
+///
+/// # Errors
+/// EBADF if nothing is open there.
+pub fn keep_over_exec(number: RawFd) -> io::Result<()> {
+    // SAFETY: fcntl(F_SETFD) takes any integer and fails with EBADF when it is no open descriptor; the kernel keeps
+    // nothing of the arguments, and the descriptor stays whose it was.
+    let done = unsafe { libc::fcntl(number, libc::F_SETFD, 0) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Closes every descriptor from 3 up but those in `keep`.
 ///
 /// Only for a fresh child that ends by exec or `_exit`: descriptors that the parent's copied state still owns are

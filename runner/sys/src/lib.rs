@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "clone3, mount_setattr, close_range and descriptor hand-over have no safe wrapper")]
 
 mod fds;
+mod filter;
 mod fork;
 mod memory;
 mod mounts;
@@ -13,10 +14,11 @@ mod sysv;
 mod trial;
 mod user;
 
-pub use fds::{close_except, close_from, inherited_fd, limit_fds_to_stdio, peer_groups};
+pub use fds::{close_except, close_from, inherited_fd, keep_over_exec, limit_fds_to_stdio, peer_groups};
+pub use filter::{FilterInstruction, install_filter};
 pub use fork::{Child, ForkError, clone_process, exec, reset_signals, spawn};
 pub use memory::sealed_memory;
-pub use mounts::{MountAttr, map_mount_ids, set_mount_attributes};
+pub use mounts::{MountAttr, clear_mount_attributes, map_mount_ids, set_mount_attributes};
 pub use root::{RootBind, Users, map_own_user, private_root, unshare_with_own_user};
 pub use sysv::{MessageQueue, Semaphore, SharedSegment};
 pub use trial::ask_for_io_uring;

@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// What to set on a mount. Whatever is false stays as it is; nothing is ever cleared.
+/// Flags of a mount: those to be set, or with [`clear_mount_attributes`] those to be taken off. Whatever is false stays as
+/// it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's own independent flags")]
 pub struct MountAttr {
@@ -34,16 +35,31 @@ struct RawAttr {
 /// EPERM without CAP_SYS_ADMIN over the mount's user namespace, EINVAL when `mount` is no root of a mount, ENOSYS
 /// before Linux 5.12.
 pub fn set_mount_attributes(mount: BorrowedFd<'_>, attr: MountAttr, recursive: bool) -> io::Result<()> {
-    let flag = |on: bool, bit: u64| if on { bit } else { 0 };
-    let raw = RawAttr {
-        attr_set: flag(attr.read_only, libc::MOUNT_ATTR_RDONLY)
-            | flag(attr.no_suid, libc::MOUNT_ATTR_NOSUID)
-            | flag(attr.no_dev, libc::MOUNT_ATTR_NODEV)
-            | flag(attr.no_exec, libc::MOUNT_ATTR_NOEXEC),
-        attr_clr: 0,
-        propagation: flag(attr.private, libc::MS_PRIVATE),
-        userns_fd: 0,
-    };
+    let propagation = if attr.private { libc::MS_PRIVATE } else { 0 };
+    let raw = RawAttr { attr_set: attr.bits(), attr_clr: 0, propagation, userns_fd: 0 };
+    set(mount, &raw, recursive)
+}
+
+/// Takes flags off the mount that `mount` is the root of, and with `recursive` off all below it; `private` means nothing
+/// here.
+///
+/// # Errors
+/// As [`set_mount_attributes`]; EPERM also for a flag that is locked (mount_namespaces(7)).
+pub fn clear_mount_attributes(mount: BorrowedFd<'_>, attr: MountAttr, recursive: bool) -> io::Result<()> {
+    set(mount, &RawAttr { attr_set: 0, attr_clr: attr.bits(), propagation: 0, userns_fd: 0 }, recursive)
+}
+
+impl MountAttr {
+    fn bits(self) -> u64 {
+        let flag = |on: bool, bit: u64| if on { bit } else { 0 };
+        flag(self.read_only, libc::MOUNT_ATTR_RDONLY)
+            | flag(self.no_suid, libc::MOUNT_ATTR_NOSUID)
+            | flag(self.no_dev, libc::MOUNT_ATTR_NODEV)
+            | flag(self.no_exec, libc::MOUNT_ATTR_NOEXEC)
+    }
+}
+
+fn set(mount: BorrowedFd<'_>, raw: &RawAttr, recursive: bool) -> io::Result<()> {
     let at = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: mount_setattr(2) requires a NUL-terminated path, which the literal is, and a mount_attr of the given
     // size, which `raw` is; both outlive the call and the kernel keeps neither.
@@ -53,7 +69,7 @@ pub fn set_mount_attributes(mount: BorrowedFd<'_>, attr: MountAttr, recursive: b
             mount.as_raw_fd(),
             c"".as_ptr(),
             at,
-            &raw const raw,
+            std::ptr::from_ref(raw),
             size_of::<RawAttr>(),
         )
     };

@@ -1,7 +1,10 @@
 //! The 29 controls of a cell and how each is reported: asked for, seen, and how it was seen.
 
+mod set;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::set::ControlSet;
 use crate::Facts;
 
 macro_rules! controls {

@@ -59,19 +59,38 @@ impl Facts {
         self
     }
 
-    /// The JSON object that stands in answers and receipts.
+    /// The JSON object that stands in answers and receipts. A number that I-JSON cannot hold (RFC 7493, 2.2), as a limit
+    /// of the kernel's that is none, is given as a text.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let members = self.0.iter().map(|(name, fact)| {
+            let number = |n: i64| -> serde_json::Value {
+                if n.unsigned_abs() < 1 << 53 { n.into() } else { n.to_string().into() }
+            };
             let value = match fact {
-                Fact::Int(n) => (*n).into(),
+                Fact::Int(n) => number(*n),
                 Fact::Text(text) => text.clone().into(),
                 Fact::Flag(flag) => (*flag).into(),
                 Fact::List(items) => items.clone().into(),
-                Fact::Ints(items) => items.clone().into(),
+                Fact::Ints(items) => items.iter().map(|item| number(*item)).collect(),
             };
             (name.clone(), value)
         });
         serde_json::Value::Object(members.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_json_loses_are_texts() {
+        let facts = Facts::new().with("most", (1_u64 << 53) - 1).with("more", 1_u64 << 53).with("none", u64::MAX);
+        let json = facts.with("all", Fact::Ints(vec![-1, i64::MIN])).to_json();
+        assert_eq!(json["most"], (1_u64 << 53) - 1);
+        assert_eq!((&json["more"], &json["none"]), (&"9007199254740992".into(), &"9223372036854775807".into()));
+        assert_eq!(json["all"], serde_json::json!([-1, "-9223372036854775808"]));
+        crate::json::parse_strict(json.to_string().as_bytes()).unwrap();
     }
 }

@@ -24,7 +24,7 @@ pub use answer::{
     Answer, CallState, CallSummary, CallsPage, Dropped, Effect, Envelope, Health, ImageRef, KeyInfo, KeysPage,
     OutputText, ReceiptItem, ReceiptsPage, RunningCall, Signature, Status, Truncated, Usage,
 };
-pub use control::{ControlId, ControlReport, ControlState, Verification};
+pub use control::{ControlId, ControlReport, ControlSet, ControlState, Verification};
 pub use fact::{Fact, Facts};
 pub use ids::{BadId, CallId, CellId, Sha256};
 pub use limits::{BadLimit, LimitName, Limits, LimitsPatch};
@@ -46,6 +46,8 @@ pub const PREDICATE_INTENT: &str = "urn:toolcell:attestation:tool-execution-inte
 pub const PREDICATE_OUTCOME: &str = "urn:toolcell:attestation:tool-execution:v1";
 /// `executor.id` of an instance whose controls cannot be switched off.
 pub const EXECUTOR_ID: &str = "urn:toolcell:executor:cell:v1";
+/// `executor.id` of an instance in ablation mode.
+pub const EXECUTOR_ABLATION_ID: &str = "urn:toolcell:executor:ablation:v1";
 /// Largest payload of one ledger entry, in bytes (tlog-tiles prefixes an entry with a 16-bit length).
 pub const PAYLOAD_MAX_BYTES: usize = 60_000;
 /// Largest request body, in bytes.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::{HostFacts, SurveyAct};
-use crate::{CellId, ControlReport, Limits, Usage};
+use crate::{CellId, ControlReport, ControlSet, Limits, Usage};
 
 /// Largest packet either side takes, in bytes (below the default `net.core.wmem_max` of 212,992).
 pub const PACKET_MAX_BYTES: usize = 192 * 1024;
@@ -82,6 +82,8 @@ pub struct Prepare<'a> {
     pub mounts: Vec<PlanMount<'a>>,
     /// Under whose ids the caller's mounts are opened.
     pub caller: CallerIds,
+    /// Controls that are to be off. A launcher that was not started for it refuses any.
+    pub ablated: ControlSet,
 }
 
 /// One thing in the root of a cell. Paths are absolute, without `.`, `..` or links on the way.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use toolcell_types::{CellId, Fact, Limits};
+use toolcell_types::{CellId, ControlId, ControlSet, Fact, Limits};
 
 use super::counters::{Counters, CpuTime, ReadBack, Witnesses};
 use super::files::{
@@ -149,7 +149,7 @@ impl Instance {
     }
 
     /// Makes the groups of one cell and sets its limits. A group that was there already is an error.
-    pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
+    pub(super) fn create(&self, cell: CellId, limits: &Limits, off: ControlSet) -> Result<Group, CgroupError> {
         let mut made = Group { dirs: Vec::with_capacity(self.roots.len()), counts_swap: self.counts_swap };
         let built = self.roots.iter().try_for_each(|(controllers, root)| {
             let dir = root.below(&format!("cell-{cell}"));
@@ -157,7 +157,7 @@ impl Instance {
             made.dirs.push((controllers.clone(), dir));
             Ok(())
         });
-        match built.and_then(|()| made.limit(limits)) {
+        match built.and_then(|()| made.limit(limits, off)) {
             Ok(()) => Ok(made),
             Err(error) => {
                 if let Err(second) = made.remove() {
@@ -231,13 +231,20 @@ impl Group {
         dir.map(|(_, dir)| dir.path.as_path()).unwrap_or(Path::new("/nonexistent")).join(name)
     }
 
-    fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
+    fn limit(&self, limits: &Limits, off: ControlSet) -> Result<(), CgroupError> {
         use Controller::{Cpu, Memory, Pids};
-        write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
-        if self.counts_swap {
-            write(&self.file(Memory, MEMORY_AND_SWAP), limits.memory_bytes)?;
+        if !off.has(ControlId::CgroupMemory) {
+            write(&self.file(Memory, "memory.limit_in_bytes"), limits.memory_bytes)?;
+            if self.counts_swap {
+                write(&self.file(Memory, MEMORY_AND_SWAP), limits.memory_bytes)?;
+            }
         }
-        write(&self.file(Pids, "pids.max"), limits.pids)?;
+        if !off.has(ControlId::CgroupPids) {
+            write(&self.file(Pids, "pids.max"), limits.pids)?;
+        }
+        if off.has(ControlId::CgroupCpu) {
+            return Ok(());
+        }
         write(&self.file(Cpu, "cpu.cfs_period_us"), CPU_PERIOD_US)?;
         write(&self.file(Cpu, "cpu.cfs_quota_us"), cpu_quota_us(limits))
     }

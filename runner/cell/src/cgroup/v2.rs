@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use toolcell_types::{CellId, Fact, Limits};
+use toolcell_types::{CellId, ControlId, ControlSet, Fact, Limits};
 
 pub use self::own::OwnGroup;
 pub(super) use self::place::{Mount, is_own_group_given, mount, settle};
@@ -81,12 +81,12 @@ impl Instance {
     }
 
     /// Makes the group of one cell and sets its limits. A group that was there already is an error.
-    pub(super) fn create(&self, cell: CellId, limits: &Limits) -> Result<Group, CgroupError> {
+    pub(super) fn create(&self, cell: CellId, limits: &Limits, off: ControlSet) -> Result<Group, CgroupError> {
         let dir = self.dir.join(format!("cell-{cell}"));
         fs::create_dir(&dir).map_err(access("make", &dir))?;
         let counts_swap = dir.join(SWAP_MAX).exists();
         let mut made = Group { shown: self.mount.shown(&dir), dir, counts_swap };
-        match made.limit(limits) {
+        match made.limit(limits, off) {
             Ok(()) => Ok(made),
             Err(error) => {
                 if let Err(second) = made.remove() {
@@ -116,14 +116,21 @@ impl Group {
         self.dir.join(name)
     }
 
-    fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
-        write(&self.file("memory.max"), limits.memory_bytes)?;
-        if self.counts_swap {
-            write(&self.file(SWAP_MAX), 0)?;
+    fn limit(&self, limits: &Limits, off: ControlSet) -> Result<(), CgroupError> {
+        if !off.has(ControlId::CgroupMemory) {
+            write(&self.file("memory.max"), limits.memory_bytes)?;
+            if self.counts_swap {
+                write(&self.file(SWAP_MAX), 0)?;
+            }
         }
         // The kernel picks one process, so that a parent can tell what happened to its child.
         write(&self.file("memory.oom.group"), 0)?;
-        write(&self.file("pids.max"), limits.pids)?;
+        if !off.has(ControlId::CgroupPids) {
+            write(&self.file("pids.max"), limits.pids)?;
+        }
+        if off.has(ControlId::CgroupCpu) {
+            return Ok(());
+        }
         write_text(&self.file("cpu.max"), &cpu_max(limits))
     }
 

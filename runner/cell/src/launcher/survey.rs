@@ -2,9 +2,9 @@
 
 use std::os::fd::OwnedFd;
 
-use toolcell_types::CellId;
 use toolcell_types::doctor::SurveyAct;
 use toolcell_types::plan::{CallerIds, FromLauncher, Prepare};
+use toolcell_types::{CellId, ControlSet};
 
 use super::{Launcher, LauncherError, bad_plan};
 use crate::ids::own_id;
@@ -33,7 +33,8 @@ impl Launcher {
         };
         let own = own_id();
         let caller = CallerIds { uid: own.uid, gid: own.gid, groups: Vec::new() };
-        let prepare = Prepare { limits: act.limits(), image: survey::ROOT.to_vec(), mounts: Vec::new(), caller };
+        let (limits, image) = (act.limits(), survey::ROOT.to_vec());
+        let prepare = Prepare { limits, image, mounts: Vec::new(), caller, ablated: ControlSet::EMPTY };
         let terms = Terms { is_survey: true, ..self.terms() };
         self.begin_and_raise((cell, slot), &prepare, passed, terms)
     }

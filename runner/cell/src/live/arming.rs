@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use toolcell_types::ControlReport;
 use toolcell_types::plan::{ARMED_MAX_MS, LaunchFault};
+use toolcell_types::{ControlId, ControlReport};
 
 use super::{Live, Phase, Step};
 use crate::begun;
@@ -42,7 +42,10 @@ impl Live {
     ) -> Result<Vec<ControlReport>, LaunchFault> {
         let tool = self.find_tool()?;
         prefer_for_oom(tool).map_err(|error| fault("read-back", "oom_score_adj", &error))?;
-        self.scratch = Some(open_scratch(tool).map_err(|errno| fault("read-back", "open /tmp", &errno.into()))?);
+        if self.is_on(ControlId::NamespaceMount) {
+            let scratch = open_scratch(tool).map_err(|errno| fault("read-back", "open /tmp", &errno.into()))?;
+            self.scratch = Some(scratch);
+        }
         let timer = |errno: Errno| fault("read-back", "timerfd", &errno.into());
         let clocks = self.start_clocks().map_err(timer)?;
         let expected = Expected {
@@ -55,6 +58,8 @@ impl Live {
             landlock: shop.landlock,
             probes,
             clocks,
+            ablated: self.built.off,
+            own_ids: self.built.own_ids,
             outside,
         };
         let controls = readback::report(&expected, &self.terms)?;
@@ -126,8 +131,12 @@ impl Live {
     /// Without a group nothing counts the tree's processor time, so that there is no clock for it.
     fn start_clocks(&self) -> Result<Clocks, Errno> {
         let (wall_us, cpu_look_us) = (self.limits.wall_ms.saturating_mul(1000), self.cpu_pause_us(0));
-        self.wall.start(wall_us)?;
-        if self.built.group.is_absent() {
+        if self.is_on(ControlId::WallClock) {
+            self.wall.start(wall_us)?
+        } else {
+            self.wall.stop()?
+        }
+        if self.built.group.is_absent() || !self.is_on(ControlId::CpuClock) {
             return Ok(Clocks { wall_us, wall_left_us: self.wall.left_us()?, cpu_look_us, cpu_left_us: 0 });
         }
         self.cpu.start(cpu_look_us)?;

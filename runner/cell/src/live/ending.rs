@@ -4,6 +4,7 @@ use std::os::fd::AsFd as _;
 
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
+use toolcell_types::ControlId;
 use toolcell_types::plan::{EndCause, EndReport, LaunchFault, PlanUsage};
 
 use super::{DYING_LIMIT_US, DYING_PATIENCE_US, DYING_ROUND_MAX_US, DYING_ROUND_US, Live, Over, Phase, Step};
@@ -92,8 +93,9 @@ impl Live {
             own_kill: self.own_kill,
             main: self.main.map(|(end, _)| end),
             exec_failed: self.exec_failed,
-            past_wall: wall_us >= self.limits.wall_ms.saturating_mul(1000),
-            past_cpu: cpu.is_some_and(|(user, system)| user.saturating_add(system) >= self.cpu_limit_us()),
+            past_wall: self.is_on(ControlId::WallClock) && wall_us >= self.limits.wall_ms.saturating_mul(1000),
+            past_cpu: self.is_on(ControlId::CpuClock)
+                && cpu.is_some_and(|(user, system)| user.saturating_add(system) >= self.cpu_limit_us()),
             oom_kills: usage.oom_kills.unwrap_or(0),
             forks_refused: usage.forks_refused.unwrap_or(0),
         };

@@ -18,7 +18,8 @@ pub(super) fn mount_items(process: &Process, mounts: &[Mount], nodes: Nodes) -> 
         those.map(|mount| mount.point.to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
     let lacking = |flag: &str| points(&|mount| !mount.has(flag));
-    let writable = lacking("ro");
+    // Whether /proc is read-only is another control's, which looks at nothing else there.
+    let writable = points(&|mount| !mount.has("ro") && mount.point != Path::new("/proc"));
     let scratch: Vec<String> = SCRATCH_MOUNTS.map(str::to_owned).to_vec();
     let as_set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
     let with_devices: Vec<String> = match nodes {

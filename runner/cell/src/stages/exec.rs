@@ -44,17 +44,21 @@ pub(super) fn arm(control: BorrowedFd<'_>, probes: Probes) -> Result<(), StageEr
 }
 
 /// Becomes the tool. A name without a slash is looked up in the PATH inside, as execvp(3) does: what is not there or
-/// no directory is passed over, "not permitted" is remembered, anything else ends the search.
-pub(super) fn execute(go: &Go) -> Result<Infallible, StageError> {
+/// no directory is passed over, "not permitted" is remembered, anything else ends the search. With an environment that
+/// is not clean the launcher's own comes along.
+pub(super) fn execute(go: &Go, is_env_clean: bool) -> Result<Infallible, StageError> {
     let failed = |errno: Errno| StageError::new(Stage::Exec, Op::Exec, errno as i32);
     let bad = |_nul: std::ffi::NulError| StageError::new(Stage::Go, Op::Decode, nix::libc::EINVAL);
     let args = go.argv.iter().map(|arg| CString::new(arg.as_bytes())).collect::<Result<Vec<_>, _>>().map_err(bad)?;
-    let env = go
+    let mut env = go
         .env
         .iter()
         .map(|(name, value)| CString::new(format!("{name}={value}")))
         .collect::<Result<Vec<_>, _>>()
         .map_err(bad)?;
+    if !is_env_clean {
+        env.extend(launchers_own(go));
+    }
     let program = go.argv.first().map(String::as_str).unwrap_or_default();
     if program.contains('/') {
         let path = CString::new(program).map_err(bad)?;
@@ -73,4 +77,10 @@ pub(super) fn execute(go: &Go) -> Result<Infallible, StageError> {
         }
     }
     Err(failed(verdict))
+}
+
+/// The variables that the launcher was started with, but for those that the plan has itself.
+fn launchers_own(go: &Go) -> impl Iterator<Item = CString> {
+    let own = std::env::vars_os().filter(|(name, _)| go.env.iter().all(|(given, _)| name != given.as_str()));
+    own.filter_map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok())
 }

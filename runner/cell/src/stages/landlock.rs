@@ -13,6 +13,7 @@ use landlock::{
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use toolcell_types::{ControlId, ControlSet};
 
 use super::mounts::{DEV_NODES, SCRATCH_MOUNTS, tmpfs};
 use crate::record::{At as _, Op, Probes, Stage, StageError};
@@ -32,17 +33,26 @@ impl Abi {
         self.0 >= landlock::ABI::V6
     }
 
-    fn ruleset(self) -> Result<Ruleset, landlock::RulesetError> {
-        let mut rules = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(self.0))?;
-        if self.has_net() {
+    fn ruleset(self, off: ControlSet) -> Result<Ruleset, landlock::RulesetError> {
+        let mut rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        if !off.has(ControlId::LandlockFs) {
+            rules = rules.handle_access(AccessFs::from_all(self.0))?;
+        }
+        if self.has_net() && !off.has(ControlId::LandlockNet) {
             rules = rules.handle_access(AccessNet::from_all(self.0))?;
         }
-        if self.has_scope() {
+        if self.has_scope() && !off.has(ControlId::LandlockScope) {
             rules = rules.scope(Scope::from_all(self.0))?;
         }
         Ok(rules)
+    }
+
+    /// Whether a ruleset without these would restrict nothing, which the kernel does not take.
+    fn is_nothing_left(self, off: ControlSet) -> bool {
+        let is_off = |there: bool, id| !there || off.has(id);
+        off.has(ControlId::LandlockFs)
+            && is_off(self.has_net(), ControlId::LandlockNet)
+            && is_off(self.has_scope(), ControlId::LandlockScope)
     }
 }
 
@@ -52,12 +62,12 @@ pub(crate) fn best_abi() -> Option<Abi> {
     [ABI::V6, ABI::V5, ABI::V4, ABI::V3, ABI::V2, ABI::V1]
         .into_iter()
         .map(Abi)
-        .find(|abi| abi.ruleset().and_then(Ruleset::create).is_ok())
+        .find(|abi| abi.ruleset(ControlSet::EMPTY).and_then(Ruleset::create).is_ok())
 }
 
-/// Restricts the calling thread for good and tries what must not work any more.
-pub(super) fn restrict(abi: Abi) -> Result<Probes, StageError> {
-    let instruments = Instruments::prepare(abi)?;
+/// Restricts the calling thread for good and tries what must not work any more. What is switched off is tried as well.
+pub(super) fn restrict(abi: Abi, off: ControlSet, trial_dir: Option<&OwnedFd>) -> Result<Probes, StageError> {
+    let instruments = Instruments::prepare(abi, trial_dir)?;
     let before = instruments.try_all(c"before")?;
     if before != Tries::default() {
         // What fails without Landlock proves nothing when it fails with it.
@@ -65,7 +75,7 @@ pub(super) fn restrict(abi: Abi) -> Result<Probes, StageError> {
             [before.fs, before.net, before.abstract_socket, before.signal].into_iter().find(|errno| *errno != 0);
         return Err(StageError::new(Stage::Landlock, Op::Probe, errno.unwrap_or(nix::libc::EPROTO)));
     }
-    let landlock_abi = enforce(abi)?;
+    let landlock_abi = if abi.is_nothing_left(off) { 0 } else { enforce(abi, off)? };
     let after = instruments.try_all(c"after")?;
     Ok(Probes {
         landlock_abi,
@@ -77,10 +87,13 @@ pub(super) fn restrict(abi: Abi) -> Result<Probes, StageError> {
     })
 }
 
-fn enforce(abi: Abi) -> Result<u32, StageError> {
+fn enforce(abi: Abi, off: ControlSet) -> Result<u32, StageError> {
     let broken = |op| move |error: landlock::RulesetError| StageError::new(Stage::Landlock, op, errno_of(&error));
-    let mut created = abi.ruleset().map_err(broken(Op::Ruleset))?.create().map_err(broken(Op::Ruleset))?;
-    for (index, (path, access)) in allowed(abi.0).into_iter().enumerate() {
+    let sets_no_new_privs = !off.has(ControlId::NoNewPrivs);
+    let rules = abi.ruleset(off).map_err(broken(Op::Ruleset))?;
+    let mut created = rules.create().map_err(broken(Op::Ruleset))?.no_new_privs(sets_no_new_privs);
+    let paths = if off.has(ControlId::LandlockFs) { Vec::new() } else { allowed(abi.0) };
+    for (index, (path, access)) in paths.into_iter().enumerate() {
         let parent = PathFd::new(path).map_err(|error| StageError {
             index: index_of(index),
             ..StageError::new(Stage::Landlock, Op::Rule, errno_of(&error))
@@ -88,7 +101,7 @@ fn enforce(abi: Abi) -> Result<u32, StageError> {
         created = created.add_rule(PathBeneath::new(parent, access)).map_err(broken(Op::Rule))?;
     }
     let status = created.restrict_self().map_err(broken(Op::Restrict))?;
-    if status.ruleset != RulesetStatus::FullyEnforced || !status.no_new_privs {
+    if status.ruleset != RulesetStatus::FullyEnforced || status.no_new_privs != sets_no_new_privs {
         return Err(StageError::new(Stage::Landlock, Op::Restrict, nix::libc::EOPNOTSUPP));
     }
     Ok(match status.landlock {
@@ -146,10 +159,18 @@ struct Instruments {
 }
 
 impl Instruments {
-    fn prepare(abi: Abi) -> Result<Self, StageError> {
-        let dir = tmpfs(&[("size", "4k"), ("nr_inodes", "8"), ("mode", "0777")]).at(Stage::Landlock, Op::NewTmpfs)?;
+    fn prepare(abi: Abi, trial_dir: Option<&OwnedFd>) -> Result<Self, StageError> {
+        let dir = match trial_dir {
+            Some(dir) => dir.try_clone().at(Stage::Landlock, Op::NewTmpfs)?,
+            None => make_trial_dir().at(Stage::Landlock, Op::NewTmpfs)?,
+        };
         let listener = unix_socket()?;
-        let name = SocketAddrUnix::new_abstract_name(b"toolcell-probe").at(Stage::Landlock, Op::Probe)?;
+        // Without a network namespace of its own there are others with such a name.
+        let mut random = [0_u8; 8];
+        let _filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .at(Stage::Landlock, Op::Probe)?;
+        let name = format!("toolcell-probe-{:016x}", u64::from_ne_bytes(random));
+        let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).at(Stage::Landlock, Op::Probe)?;
         rustix::net::bind(&listener, &name).at(Stage::Landlock, Op::Probe)?;
         rustix::net::listen(&listener, 4).at(Stage::Landlock, Op::Probe)?;
         Ok(Self { abi, dir, _listener: listener, name })
@@ -166,10 +187,16 @@ impl Instruments {
             let socket = unix_socket()?;
             tries.abstract_socket = errno(rustix::net::connect(&socket, &self.name));
             // The init is outside of the domain; signal 0 asks for the right alone (kill(2)).
-            tries.signal = errno(rustix::process::test_kill_process(rustix::process::Pid::INIT));
+            let init = rustix::process::getppid().unwrap_or(rustix::process::Pid::INIT);
+            tries.signal = errno(rustix::process::test_kill_process(init));
         }
         Ok(tries)
     }
+}
+
+/// A tmpfs that is attached nowhere, in which everybody may make files.
+pub(crate) fn make_trial_dir() -> Result<OwnedFd, Errno> {
+    tmpfs(&[("size", "4k"), ("nr_inodes", "8"), ("mode", "0777")])
 }
 
 fn unix_socket() -> Result<OwnedFd, StageError> {

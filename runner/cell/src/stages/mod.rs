@@ -17,11 +17,11 @@ mod supervise;
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
-use toolcell_types::Limits;
+use toolcell_types::{ControlId, ControlSet, Limits};
 
 use crate::ids::Ids;
 
-pub(crate) use self::landlock::{Abi, best_abi};
+pub(crate) use self::landlock::{Abi, best_abi, make_trial_dir};
 pub(crate) use self::mounts::{
     DEV_LINKS, DEV_NODES, DEV_SHM, DevNode, MASKED_PROC, READ_ONLY_PROC, RootEntry, RootPlan, SCRATCH_MOUNTS,
 };
@@ -60,6 +60,10 @@ pub(crate) struct CellSpec<'a> {
     pub(crate) ids: Ids,
     /// Whether no group limits the cell, so that limits per process are all there is.
     pub(crate) is_ungrouped: bool,
+    /// Controls that are switched off, which a launcher does only in ablation mode.
+    pub(crate) off: ControlSet,
+    /// A folder to try making a file in, where the child itself could not make a file system of its own.
+    pub(crate) trial_dir: Option<OwnedFd>,
 }
 
 impl CellSpec<'_> {
@@ -67,6 +71,7 @@ impl CellSpec<'_> {
         let mut kept: Vec<RawFd> = [&self.control, &self.go, &self.stdout, &self.stderr]
             .into_iter()
             .chain(self.stdin.as_ref())
+            .chain(self.trial_dir.as_ref())
             .chain(&self.tasks)
             .map(|fd| fd.as_raw_fd())
             .collect();
@@ -86,23 +91,33 @@ pub(crate) fn enter(spec: &CellSpec<'_>) -> i32 {
 
 /// Init: from the bare clone to the reaping loop.
 fn init(spec: &CellSpec<'_>) -> Result<(), StageError> {
+    let is_on = |id| !spec.off.has(id);
     // First, so that nothing the launcher holds (other cells' descriptors, locks) lives on in here.
-    toolcell_sys::close_except(&spec.kept()).at(Stage::Namespaces, Op::CloseFds)?;
+    if is_on(ControlId::FdsClosed) {
+        toolcell_sys::close_except(&spec.kept()).at(Stage::Namespaces, Op::CloseFds)?;
+    }
     // Whatever umask the runner was started with: the modes of what is made here are meant as written.
     let _before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Before anything is allocated or mounted, so that all of it is charged to the cell.
     cgroups::join(&spec.tasks)?;
     // After joining: the cgroup namespace's root is the group that the process is in at this moment.
-    namespaces::enter_cgroup_namespace()?;
+    if is_on(ControlId::NamespaceCgroup) {
+        namespaces::enter_cgroup_namespace()?;
+    }
     // Ids mean nothing before the launcher has written the maps: files made now would be EOVERFLOW.
     namespaces::wait_until_mapped(spec.control.as_fd())?;
     // Before mounts, so that what is made belongs to a mapped id; keeps its capabilities across the change.
-    identity::become_init(spec.ids)?;
+    identity::become_init(spec.ids, is_on(ControlId::NamespaceUser))?;
     // Only now: a change of ids clears the parent-death signal. If the launcher died before, the socket tells.
     namespaces::die_with_launcher(spec.control.as_fd())?;
-    namespaces::name_host()?;
+    if is_on(ControlId::NamespaceUts) {
+        namespaces::name_host()?;
+    }
     // Needs the capabilities and the new pid namespace (procfs shows the namespace of who mounts it).
-    mounts::build(&spec.root, &spec.limits)?;
+    mounts::build(&spec.root, &spec.limits, spec.off)?;
+    if !is_on(ControlId::NamespacePid) {
+        namespaces::adopt_orphans()?;
+    }
     // The tool is a child, so that it is not process 1: no immunity to its own signals, no duty to reap.
     let tool = toolcell_sys::clone_process(0, None, || match tool(spec) {
         Ok(never) => match never {},
@@ -115,30 +130,45 @@ fn init(spec: &CellSpec<'_>) -> Result<(), StageError> {
 
 /// The tool's process: from the fork to exec. Never returns but with an error.
 fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
+    let is_on = |id| !spec.off.has(id);
     stdio::enter_session()?;
     // The plan is read while descriptors from before the filters may still be used freely.
     let go = exec::read_plan(spec.go.as_fd())?;
     stdio::install(spec)?;
     // With capabilities still there: the probes compare the same act without and with Landlock, under the init's own
     // ids, so that nothing but Landlock can make the difference.
-    let mut probes = landlock::restrict(spec.landlock)?;
-    identity::probe_nested_user_namespace(&mut probes)?;
+    let mut probes = landlock::restrict(spec.landlock, spec.off, spec.trial_dir.as_ref())?;
+    identity::probe_nested_user_namespace(&mut probes, spec.off)?;
     // Before the change of ids: lowering limits needs nothing, and the next steps must not be stopped by them.
-    rlimits::apply(&spec.limits, spec.is_ungrouped)?;
+    if is_on(ControlId::Rlimits) {
+        rlimits::apply(&spec.limits, spec.is_ungrouped)?;
+    }
     // Leaves the init's ids for the tool's own; without a fixup the capabilities stay until they are dropped by name.
-    identity::become_tool()?;
+    identity::become_tool(spec.ids, spec.off)?;
     // The bounding set needs CAP_SETPCAP, so it goes before the others.
-    capabilities::empty()?;
-    capabilities::no_new_privs()?;
+    if !is_on(ControlId::Capabilities) {
+        capabilities::keep()?;
+    } else if is_on(ControlId::NoNewPrivs) {
+        capabilities::empty()?;
+    }
+    if is_on(ControlId::NoNewPrivs) {
+        capabilities::no_new_privs()?;
+    }
     // As the tool's own id: a directory that it may not enter is an error, not a privilege.
     exec::enter_directory(&go)?;
     // After the change of ids, which hides the process from everybody but root: the launcher is to read it back.
     identity::be_readable()?;
     // Last of all: everything above needs calls that the filter refuses.
-    seccomp::apply(spec.filters.for_tool(!spec.root.mounts.is_empty()))?;
+    if is_on(ControlId::Seccomp) {
+        seccomp::apply(spec.filters.for_tool(!spec.root.mounts.is_empty()), is_on(ControlId::NoNewPrivs))?;
+    }
+    // Without no_new_privs a filter is only taken from who has CAP_SYS_ADMIN (seccomp(2)).
+    if is_on(ControlId::Capabilities) && !is_on(ControlId::NoNewPrivs) {
+        capabilities::empty()?;
+    }
     // The launcher reads this very process back from outside and lets it go, or kills the cell.
     exec::arm(spec.control.as_fd(), probes)?;
-    exec::execute(&go)
+    exec::execute(&go, is_on(ControlId::EnvironmentAllowlist))
 }
 
 /// Tells the launcher what went wrong. When even that fails there is nobody to tell: the launcher sees the end.

@@ -11,8 +11,8 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
-use toolcell_sys::{MountAttr, set_mount_attributes};
-use toolcell_types::Limits;
+use toolcell_sys::{MountAttr, clear_mount_attributes, set_mount_attributes};
+use toolcell_types::{ControlId, ControlSet, Limits};
 
 use crate::record::{At as _, Op, Stage, StageError};
 
@@ -83,6 +83,8 @@ pub(crate) struct RootPlan<'a> {
     pub(crate) image: Vec<RootEntry<'a>>,
     /// /dev as a detached tree.
     pub(crate) dev: OwnedFd,
+    /// The launcher's /proc as a detached tree, for a cell without a pid namespace of its own.
+    pub(crate) proc: Option<OwnedFd>,
     /// What the caller adds, as detached trees.
     pub(crate) mounts: Vec<RootEntry<'a>>,
 }
@@ -94,7 +96,7 @@ impl RootPlan<'_> {
             RootEntry::Tree { tree, .. } => Some(tree.as_raw_fd()),
             RootEntry::Dir { .. } | RootEntry::Link { .. } | RootEntry::File { .. } => None,
         });
-        trees.chain([self.dev.as_raw_fd()]).collect()
+        trees.chain([self.dev.as_raw_fd()]).chain(self.proc.as_ref().map(|tree| tree.as_raw_fd())).collect()
     }
 }
 
@@ -112,8 +114,15 @@ pub(crate) fn tmpfs(options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
 }
 
 /// Builds the root and enters it. On return nothing of the host's mounts is left in this namespace.
-pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits) -> Result<(), StageError> {
+pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits, off: ControlSet) -> Result<(), StageError> {
     let stage = Stage::Mounts;
+    if off.has(ControlId::NamespaceMount) {
+        // The machine's mounts as they are. The limit of user namespaces is that of who writes it, whatever /proc.
+        if limits_user_namespaces(off) {
+            forbid_user_namespaces(CWD, "/proc/sys/user/max_user_namespaces")?;
+        }
+        return rustix::process::chdir("/").at(stage, Op::WorkingDir);
+    }
     let root = tmpfs(&[("size", "4m"), ("nr_inodes", "4096"), ("mode", "0755")]).at(stage, Op::NewTmpfs)?;
     // Attached first, as nothing can be attached to a detached mount before Linux 6.15.
     attach(root.as_fd(), CWD, "/").at(stage, Op::Attach)?;
@@ -123,8 +132,8 @@ pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits) -> Result<(), StageErr
     }
     make_dir(root.as_fd(), "dev").at(stage, Op::MakeDir)?;
     attach(plan.dev.as_fd(), root.as_fd(), "dev").at(stage, Op::Attach)?;
-    proc(root.as_fd())?;
-    scratch(root.as_fd(), limits)?;
+    proc(root.as_fd(), plan.proc.as_ref(), off)?;
+    scratch(root.as_fd(), limits, off)?;
     for (index, entry) in plan.mounts.iter().enumerate() {
         // Under operations of their own, so that the launcher can name the caller's path.
         place(root.as_fd(), &mut None, entry, index).map_err(|error| StageError {
@@ -133,10 +142,28 @@ pub(super) fn build(plan: &RootPlan<'_>, limits: &Limits) -> Result<(), StageErr
         })?;
     }
     set_mount_attributes(root.as_fd(), QUIET, false).at(stage, Op::ReadOnly)?;
+    loosen(root.as_fd(), off).at(stage, Op::Loosen)?;
     rustix::process::fchdir(root.as_fd()).at(stage, Op::Pivot)?;
     rustix::process::pivot_root(".", ".").at(stage, Op::Pivot)?;
     unmount(".", UnmountFlags::DETACH).at(stage, Op::Detach)?;
     rustix::process::chdir("/").at(stage, Op::WorkingDir)
+}
+
+/// Takes off every mount what is not to be in force.
+fn loosen(root: BorrowedFd<'_>, off: ControlSet) -> std::io::Result<()> {
+    let free = off.has(ControlId::MountsNosuidNodev);
+    if off.has(ControlId::RootReadonly) {
+        let attr = MountAttr { read_only: true, ..MountAttr::default() };
+        clear_mount_attributes(root, attr, true)?;
+        if !off.has(ControlId::ProcMasked) {
+            // That /proc is read-only is another control's.
+            set_mount_attributes(beneath(root, "proc", OFlags::DIRECTORY)?.as_fd(), attr, true)?;
+        }
+    }
+    if free {
+        clear_mount_attributes(root, MountAttr { no_suid: true, no_dev: true, ..MountAttr::default() }, true)?;
+    }
+    Ok(())
 }
 
 fn attach(tree: BorrowedFd<'_>, dir: BorrowedFd<'_>, at: &str) -> Result<(), Errno> {
@@ -241,27 +268,50 @@ fn mount_point(dir: BorrowedFd<'_>, name: &str, is_dir: bool) -> Result<OwnedFd,
 }
 
 /// A fresh procfs of the new pid namespace: user namespaces limited to none, dangerous files masked, all read-only.
-fn proc(root: BorrowedFd<'_>) -> Result<(), StageError> {
+fn proc(root: BorrowedFd<'_>, shared: Option<&OwnedFd>, off: ControlSet) -> Result<(), StageError> {
     let stage = Stage::Mounts;
     make_dir(root, "proc").at(stage, Op::MakeDir)?;
-    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC).at(stage, Op::NewProc)?;
-    // Of other users' processes, which is the init, not even the name shows (proc(5), Linux 5.8 for the word).
-    fsconfig_set_string(context.as_fd(), "hidepid", "invisible").at(stage, Op::NewProc)?;
-    fsconfig_create(context.as_fd()).at(stage, Op::NewProc)?;
-    let attr = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let proc = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attr).at(stage, Op::NewProc)?;
-    // Through this very procfs, before it is attached anywhere or read-only: nobody can have put anything in between.
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let limit = rustix::fs::openat(proc.as_fd(), "sys/user/max_user_namespaces", flags, Mode::empty())
-        .at(stage, Op::UserLimit)?;
-    let _written = rustix::io::write(&limit, b"0").at(stage, Op::UserLimit)?;
-    // A mount with a file open for writing cannot become read-only.
-    drop(limit);
+    let fresh = match shared {
+        Some(_) => None,
+        None => Some(procfs(!off.has(ControlId::ProcMasked)).at(stage, Op::NewProc)?),
+    };
+    let proc = shared.or(fresh.as_ref()).ok_or(Errno::NODEV).at(stage, Op::NewProc)?;
+    if limits_user_namespaces(off) {
+        // Through this very procfs, before it is attached anywhere or read-only: nobody can have put anything in between.
+        forbid_user_namespaces(proc.as_fd(), "sys/user/max_user_namespaces")?;
+    }
     attach(proc.as_fd(), root, "proc").at(stage, Op::Attach)?;
+    if off.has(ControlId::ProcMasked) {
+        return Ok(());
+    }
     for (index, name) in MASKED_PROC.into_iter().enumerate() {
         mask(root, proc.as_fd(), name).at_item(stage, Op::Mask, index)?;
     }
     set_mount_attributes(proc.as_fd(), MountAttr { no_exec: true, ..QUIET }, false).at(stage, Op::ReadOnly)
+}
+
+/// A procfs of this process's pid namespace, attached nowhere. Of other users' processes, which is the init, not even the
+/// name shows if it `hides` them (proc(5), Linux 5.8 for the word).
+fn procfs(hides: bool) -> Result<OwnedFd, Errno> {
+    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    if hides {
+        fsconfig_set_string(context.as_fd(), "hidepid", "invisible")?;
+    }
+    fsconfig_create(context.as_fd())?;
+    let attr = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attr)
+}
+
+/// Never without a user namespace of the cell's own: it would be the machine's.
+fn limits_user_namespaces(off: ControlSet) -> bool {
+    !off.has(ControlId::UsernsNested) && !off.has(ControlId::NamespaceUser)
+}
+
+fn forbid_user_namespaces(dir: BorrowedFd<'_>, path: &str) -> Result<(), StageError> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let limit = rustix::fs::openat(dir, path, flags, Mode::empty()).at(Stage::Mounts, Op::UserLimit)?;
+    // Closed after: a mount with a file open for writing cannot become read-only.
+    rustix::io::write(&limit, b"0").map(drop).at(Stage::Mounts, Op::UserLimit)
 }
 
 /// Covers one path of /proc: a file with an unusable device, a directory with an empty one. What this kernel lacks stays.
@@ -281,9 +331,11 @@ fn mask(root: BorrowedFd<'_>, proc: BorrowedFd<'_>, name: &str) -> Result<(), Er
 }
 
 /// One tmpfs with the quota, shown at /tmp and at /dev/shm.
-fn scratch(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), StageError> {
+fn scratch(root: BorrowedFd<'_>, limits: &Limits, off: ControlSet) -> Result<(), StageError> {
     let stage = Stage::Mounts;
-    let (size, inodes) = (limits.tmp_bytes.to_string(), limits.tmp_inodes.to_string());
+    // 0 is no limit (tmpfs(5)).
+    let limits = if off.has(ControlId::TmpQuota) { (0, 0) } else { (limits.tmp_bytes, limits.tmp_inodes) };
+    let (size, inodes) = (limits.0.to_string(), limits.1.to_string());
     let whole = tmpfs(&[("size", &size), ("nr_inodes", &inodes), ("mode", "0755")]).at(stage, Op::NewTmpfs)?;
     make_dir(root, "tmp").at(stage, Op::MakeDir)?;
     for (index, _path) in SCRATCH_MOUNTS.into_iter().enumerate() {

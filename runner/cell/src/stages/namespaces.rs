@@ -39,6 +39,12 @@ pub(super) fn die_with_launcher(control: BorrowedFd<'_>) -> Result<(), StageErro
     Ok(())
 }
 
+/// Orphans of the tree come here to be reaped, as they do by themselves in a pid namespace (PR_SET_CHILD_SUBREAPER).
+pub(super) fn adopt_orphans() -> Result<(), StageError> {
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).at(Stage::Namespaces, Op::Subreaper)
+}
+
 /// The host name inside. Not the host's.
 pub(super) fn name_host() -> Result<(), StageError> {
     nix::unistd::sethostname("cell").at(Stage::Namespaces, Op::HostName)

@@ -141,13 +141,25 @@ fn digest(programs: &[BpfProgram]) -> String {
     toolcell_types::Sha256(hash.finalize().into()).hex()
 }
 
-/// Installs the programs on the calling thread, in order.
-pub(super) fn apply(filters: &FilterSet) -> Result<(), StageError> {
+/// Installs the programs on the calling thread, in order. `sets_no_new_privs` is false only where that control is
+/// switched off: seccompiler sets the bit each time.
+pub(super) fn apply(filters: &FilterSet, sets_no_new_privs: bool) -> Result<(), StageError> {
     for (index, program) in filters.programs.iter().enumerate() {
-        seccompiler::apply_filter(program).map_err(|_error| StageError {
+        let fault = || StageError {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             ..StageError::new(Stage::Seccomp, Op::Filter, nix::libc::EINVAL)
-        })?;
+        };
+        if sets_no_new_privs {
+            seccompiler::apply_filter(program).map_err(|_error| fault())?;
+        } else {
+            let instructions = program.iter().map(|one| toolcell_sys::FilterInstruction {
+                code: one.code,
+                jt: one.jt,
+                jf: one.jf,
+                k: one.k,
+            });
+            toolcell_sys::install_filter(&instructions.collect::<Vec<_>>()).map_err(|_error| fault())?;
+        }
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
+use toolcell_types::ControlId;
+
 use super::CellSpec;
 use crate::record::{At as _, Op, Stage, StageError};
 
@@ -29,9 +31,32 @@ pub(super) fn install(spec: &CellSpec<'_>) -> Result<(), StageError> {
     }
     rustix::stdio::dup2_stdout(&spec.stdout).at(Stage::Stdio, Op::Dup)?;
     rustix::stdio::dup2_stderr(&spec.stderr).at(Stage::Stdio, Op::Dup)?;
-    // All that the set-up needed is closed here; the one that is left closes at exec.
-    toolcell_sys::close_except(&[spec.control.as_raw_fd()]).at(Stage::Stdio, Op::CloseFds)?;
+    if spec.off.has(ControlId::FdsClosed) {
+        return keep_open();
+    }
+    // All that the set-up needed is closed here; what is left closes at exec.
+    let mut left = vec![spec.control.as_raw_fd()];
+    left.extend(spec.trial_dir.as_ref().map(|dir| dir.as_raw_fd()));
+    toolcell_sys::close_except(&left).at(Stage::Stdio, Op::CloseFds)?;
     rustix::io::fcntl_setfd(&spec.control, rustix::io::FdFlags::CLOEXEC).at(Stage::Stdio, Op::CloseFds)
+}
+
+/// What the launcher and the set-up have open stays open in the tool, but for sockets and pipes: by those the launcher
+/// judges, and hears from, this and other cells.
+fn keep_open() -> Result<(), StageError> {
+    let entries = std::fs::read_dir("/proc/self/fd").at(Stage::Stdio, Op::ListFds)?;
+    for entry in entries {
+        let path = entry.at(Stage::Stdio, Op::ListFds)?.path();
+        let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+        let kind = rustix::fs::stat(&path).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
+        if let (Some(number @ 3..), Ok(kind)) = (number, kind)
+            && !kind.is_socket()
+            && !kind.is_fifo()
+        {
+            toolcell_sys::keep_over_exec(number).at(Stage::Stdio, Op::ListFds)?;
+        }
+    }
+    Ok(())
 }
 
 /// The cell's own /dev/null in the place of the launcher's three descriptors.

@@ -13,7 +13,7 @@ pub(super) fn harden(control: BorrowedFd<'_>, filters: &Filters) -> Result<(), S
     toolcell_sys::close_except(&[control.as_raw_fd()]).at(Stage::Supervise, Op::CloseFds)?;
     super::capabilities::empty()?;
     super::capabilities::no_new_privs()?;
-    super::seccomp::apply(&filters.init)
+    super::seccomp::apply(&filters.init, true)
 }
 
 /// Reaps everything; reports the end of `main` with its time, then goes on reaping until the launcher kills the cell.

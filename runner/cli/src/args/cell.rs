@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use toolcell_types::{CallId, LimitName};
+use toolcell_types::{CallId, ControlId, LimitName};
 
 use super::StartArgs;
 use super::values::{self, EnvArg, MountArg};
@@ -97,6 +97,9 @@ pub(crate) struct CellArgs {
     /// What the program reads as standard input; - is ours, read to its end first [default: empty]
     #[arg(long, value_name = "FILE", help_heading = "Cell")]
     pub(crate) stdin: Option<PathBuf>,
+    /// Switch controls off; only an instance that was started with `serve --ablation` does that
+    #[arg(long, value_name = "CONTROL,…", value_delimiter = ',', value_parser = values::control, help_heading = "Cell")]
+    pub(crate) ablate: Vec<ControlId>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     /// Name of the call; the same name with the same request never runs twice [default: a fresh one]

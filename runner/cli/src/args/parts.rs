@@ -72,6 +72,12 @@ pub(crate) struct ServeArgs {
     /// Controls that may be missing on this machine; receipts will say so
     #[arg(long, value_name = "CONTROL,…", value_delimiter = ',', value_parser = values::control)]
     pub(crate) accept_unavailable: Vec<ControlId>,
+    /// Let calls switch controls off (`ablate`). For experiments: such an instance has a key and receipts of its own kind
+    #[arg(long, requires_all = ["socket", "state"])]
+    pub(crate) ablation: bool,
+    /// What its receipts are for [default: a new random name]
+    #[arg(long, value_name = "NAME", requires = "ablation", value_parser = values::experiment)]
+    pub(crate) experiment: Option<String>,
     /// How log lines look [default: human]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
@@ -110,6 +116,9 @@ pub(crate) struct SignerArgs {
     /// These are our ids already.
     #[arg(long)]
     pub(crate) rootless: bool,
+    /// Sign for an instance in ablation mode, and for no other.
+    #[arg(long)]
+    pub(crate) ablation: bool,
     #[arg(long)]
     pub(crate) log_format: LogFormat,
 }
@@ -143,6 +152,9 @@ pub(crate) struct DaemonArgs {
     pub(crate) idle_exit: Option<u64>,
     #[arg(long, value_delimiter = ',', value_parser = values::control)]
     pub(crate) accept_unavailable: Vec<ControlId>,
+    /// The mode is ablation, and this is what for.
+    #[arg(long)]
+    pub(crate) experiment: Option<String>,
     #[arg(long)]
     pub(crate) has_policy: bool,
     #[arg(long)]
@@ -177,6 +189,9 @@ pub(crate) struct LauncherArgs {
     pub(crate) deny_path: Vec<PathBuf>,
     #[arg(long, value_delimiter = ',', value_parser = values::control)]
     pub(crate) accept_unavailable: Vec<ControlId>,
+    /// Calls may have controls switched off.
+    #[arg(long)]
+    pub(crate) ablation: bool,
     #[arg(long)]
     pub(crate) unlink: Vec<PathBuf>,
     #[arg(long)]

@@ -60,6 +60,9 @@ pub(crate) enum BadValue {
     /// A number of seconds.
     #[error("expected a whole number of seconds from 1 to 86400")]
     Seconds,
+    /// A name of an experiment.
+    #[error("expected a name of 1 to 64 letters, digits, '.', '_' or '-'")]
+    Experiment,
     /// A place for cgroups.
     #[error("expected a path below the cgroup roots, like /labs, without . or ..")]
     CgroupParent,
@@ -158,6 +161,12 @@ pub(crate) fn seconds(text: &str) -> Result<u64, BadValue> {
         Ok(seconds) if (1..=86_400).contains(&seconds) && !text.starts_with('+') => Ok(seconds),
         Ok(_) | Err(_) => Err(BadValue::Seconds),
     }
+}
+
+/// `--experiment`
+pub(crate) fn experiment(text: &str) -> Result<String, BadValue> {
+    let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    if (1..=64).contains(&text.len()) && is_plain(text) { Ok(text.to_owned()) } else { Err(BadValue::Experiment) }
 }
 
 #[cfg(test)]

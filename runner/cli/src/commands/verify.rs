@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use toolcell_receipts::verify::{Mark, Report, verify as check};
+use toolcell_receipts::verify::{Mark, Mode, Report, verify_of as check};
 use toolcell_receipts::{PublicKey, dsse};
 use toolcell_types::BODY_MAX_BYTES;
 
@@ -23,7 +23,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
         Some(path) => (path.clone(), read(path, "name a public key in PEM, as `toolcell keys show` writes it")?),
         None => own_key(args.state.as_deref())?,
     };
-    let report = check(&receipt, &pem, request.as_deref());
+    let mode = if args.ablation { Mode::Ablation } else { Mode::Production };
+    let report = check(mode, &receipt, &pem, request.as_deref());
     if !args.json {
         no_receipt_or_no_key(args, (&key, &pem), &report)?;
     }
@@ -124,7 +125,14 @@ mod tests {
     use super::*;
 
     fn args(receipt: &Path, key: Option<&Path>) -> VerifyArgs {
-        VerifyArgs { receipt: receipt.into(), key: key.map(Into::into), request: None, state: None, json: false }
+        VerifyArgs {
+            receipt: receipt.into(),
+            key: key.map(Into::into),
+            request: None,
+            state: None,
+            ablation: false,
+            json: false,
+        }
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(crate) enum ServeError {
         /// What.
         source: toolcell_cell::ProbeError,
     },
+    /// Somebody who means an ordinary instance must not meet one whose controls may be off.
+    #[error("an instance in ablation mode has neither the default socket nor the default state")]
+    AblationPlaces,
     /// The syscall filters know one architecture.
     #[error("this version runs on x86_64 only, this machine is {machine}")]
     Machine {
@@ -129,6 +132,7 @@ impl ServeError {
             Self::Rootless { source } => source.remedy(),
             Self::Contained { source } => source.remedy(),
             Self::Cells { source } => source.remedy(),
+            Self::AblationPlaces => "name others with --socket and --state".to_owned(),
             Self::Machine { .. } => "use an x86_64 machine".to_owned(),
             Self::Settings { .. } => {
                 "correct or remove that line; `toolcell serve --help` names every setting".to_owned()
@@ -168,6 +172,7 @@ impl ServeError {
             },
             Self::Cgroups { .. } => GROUPS.to_vec(),
             Self::Rootless { .. }
+            | Self::AblationPlaces
             | Self::Machine { .. }
             | Self::Policy { .. }
             | Self::Settings { .. }

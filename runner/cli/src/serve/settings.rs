@@ -29,6 +29,8 @@ pub(super) struct Settings {
     pub(super) idle_exit_s: Option<u64>,
     pub(super) accept_unavailable: Vec<ControlId>,
     pub(super) log_format: LogFormat,
+    /// Of ablation mode: what its receipts are for. By option only, never from a file.
+    pub(super) experiment: Option<String>,
 }
 
 impl Settings {
@@ -90,10 +92,15 @@ fn merge(args: &ServeArgs, from_file: File, places: &Places, has_policy: bool) -
         [] => from_file.accept_unavailable,
         typed => typed.to_vec(),
     };
+    let (socket, state) = (absolute(socket)?, absolute(state)?);
+    if args.ablation && (socket == places.socket() || state == places.state) {
+        return Err(ServeError::AblationPlaces);
+    }
+    let experiment = args.ablation.then(|| args.experiment.clone().unwrap_or_else(new_experiment));
     Ok(Settings {
         runtime: places.runtime.clone(),
-        socket: absolute(socket)?,
-        state: absolute(state)?,
+        socket,
+        state,
         policy: policy.map(absolute).transpose()?,
         uid_base: args.uid_base.or(from_file.uid_base),
         cgroup_parent: args.cgroup_parent.clone().or(from_file.cgroup_parent),
@@ -101,7 +108,12 @@ fn merge(args: &ServeArgs, from_file: File, places: &Places, has_policy: bool) -
         idle_exit_s: args.idle_exit.or(from_file.idle_exit_s),
         accept_unavailable,
         log_format: args.log_format.or(from_file.log_format).unwrap_or(LogFormat::Human),
+        experiment,
     })
+}
+
+fn new_experiment() -> String {
+    uuid::Uuid::now_v7().to_string()
 }
 
 fn absolute(path: PathBuf) -> Result<PathBuf, ServeError> {
@@ -160,6 +172,7 @@ mod tests {
                 idle_exit_s: None,
                 accept_unavailable: Vec::new(),
                 log_format: LogFormat::Human,
+                experiment: None,
             }
         );
     }

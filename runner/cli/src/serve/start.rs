@@ -4,6 +4,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -119,6 +120,7 @@ impl Outfit<'_> {
     fn signer_arguments(&self) -> Vec<String> {
         let mut arguments = vec!["signer".to_owned()];
         arguments.extend(self.identity(self.tenure.owners.signer));
+        arguments.extend(self.settings.experiment.is_some().then(|| "--ablation".to_owned()));
         arguments.extend(["--log-format".to_owned(), self.settings.log_format.as_str().to_owned()]);
         arguments
     }
@@ -161,6 +163,9 @@ impl Outfit<'_> {
         if !self.settings.accept_unavailable.is_empty() {
             let names: Vec<&str> = self.settings.accept_unavailable.iter().map(|id| id.as_str()).collect();
             arguments.extend(["--accept-unavailable".to_owned(), names.join(",")]);
+        }
+        if let Some(experiment) = &self.settings.experiment {
+            arguments.extend(["--experiment".to_owned(), experiment.clone()]);
         }
         if self.policy.is_some() {
             arguments.push("--has-policy".to_owned());
@@ -231,7 +236,7 @@ impl Parts {
     /// Becomes the launcher. If even that fails, `on_failure` tells it, and the parts die with this process.
     pub(super) fn become_launcher(
         self,
-        arguments: &[CString],
+        (arguments, environment): (&[CString], &[CString]),
         locks: (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
         on_failure: impl FnOnce(io::Error),
     ) -> ! {
@@ -243,7 +248,7 @@ impl Parts {
             (state, 6),
         ];
         descriptors.extend(ids.map(|ids| (ids, 7)));
-        toolcell_sys::exec(PROGRAM, arguments, &environment(), &descriptors, on_failure)
+        toolcell_sys::exec(PROGRAM, arguments, environment, &descriptors, on_failure)
     }
 }
 
@@ -259,6 +264,16 @@ fn command_line(arguments: Vec<String>) -> io::Result<Vec<CString>> {
 
 fn environment() -> Vec<CString> {
     ENVIRONMENT.map(CStr::to_owned).into()
+}
+
+/// The launcher's. In ablation mode it keeps what it was started with, so that there is something for a tool to see where
+/// `environment.allowlist` is switched off.
+pub(super) fn launcher_environment(is_ablation: bool) -> Vec<CString> {
+    if !is_ablation {
+        return environment();
+    }
+    let own = std::env::vars_os();
+    own.filter_map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()).collect()
 }
 
 fn end(child: &Child) {
@@ -306,6 +321,7 @@ pub(super) fn launcher_arguments(
         add("--accept-unavailable", &names.join(","));
     }
     add("--log-format", settings.log_format.as_str());
+    arguments.extend(settings.experiment.is_some().then(|| "--ablation".to_owned()));
     call("execve", command_line(arguments))
 }
 

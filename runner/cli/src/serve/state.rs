@@ -21,6 +21,8 @@ use super::trial_home;
 const SIGNER: &str = "signer";
 const INSTANCE: &str = "instance";
 const LOCK: &str = "lock";
+/// The mark of a state whose key signs for ablation mode and for nothing else. Made before the key.
+const ABLATION: &str = "ablation";
 /// Only without root.
 const IDS: &str = "ids";
 /// What the daemon finds ready made.
@@ -88,6 +90,30 @@ impl State {
         }
     }
 
+    /// Whether the state is of this mode; a new one is marked for it. A key is never of both.
+    pub(super) fn must_be_of(&self, is_ablation: bool) -> Result<(), ServeError> {
+        let is_there = |name: &str| match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_stat) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => file("look at", self.path.join(name), Err(errno)),
+        };
+        let (is_marked, is_new) = (is_there(ABLATION)?, !is_there(INSTANCE)?);
+        match (is_ablation, is_marked) {
+            (true, true) | (false, false) => Ok(()),
+            (true, false) if is_new => self.replace(ABLATION, &self.path.join(ABLATION), "controls may be off here\n"),
+            (true, false) => Err(refuse(
+                &self.path,
+                "holds the key and the receipts of an instance whose controls cannot be switched off",
+                "name a folder of its own for ablation mode with --state",
+            )),
+            (false, true) => Err(refuse(
+                &self.path,
+                "holds the key and the receipts of ablation mode",
+                "name another folder with --state, or start with --ablation",
+            )),
+        }
+    }
+
     fn new_instance(&self, path: &Path) -> Result<String, ServeError> {
         let mut random = [0_u8; 4];
         call("getrandom", getrandom::fill(&mut random).map_err(std::io::Error::other))?;
@@ -140,7 +166,7 @@ impl State {
         }
         for name in entries(self.folder.as_fd(), &self.path)? {
             let owner = match name.as_str() {
-                INSTANCE | IDS | LOCK | "lost+found" => continue,
+                INSTANCE | IDS | LOCK | ABLATION | "lost+found" => continue,
                 // Of a doctor that looks at this very moment, on a file system that is the state's alone.
                 name if trial_home::is_one(name) => continue,
                 SIGNER => owners.signer,
@@ -198,7 +224,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 /// Another folder, given by mistake, must not change hands.
 fn must_be_ours(folder: &OwnedFd, path: &Path) -> Result<(), ServeError> {
-    const FIRST: [&str; 5] = ["instance.new", "ids", "ids.new", LOCK, "lost+found"];
+    const FIRST: [&str; 7] = ["instance.new", "ids", "ids.new", ABLATION, "ablation.new", LOCK, "lost+found"];
     let names = entries(folder.as_fd(), path)?;
     let is_made_first = |name: &String| FIRST.contains(&name.as_str()) || trial_home::is_one(name);
     if names.iter().any(|name| name == INSTANCE) || names.iter().all(is_made_first) {

@@ -118,7 +118,7 @@ pub(super) fn health_of(daemon: &Daemon) -> Health {
         instance: daemon.executor.instance.clone(),
         live_calls: u64::try_from(daemon.calls.live_count()).unwrap_or(u64::MAX),
         ends_when_idle: daemon.about.idle_exit.is_some(),
-        ablation: false,
+        ablation: daemon.executor.experiment.is_some(),
         accept_unavailable: daemon.accept_unavailable.clone(),
         policy: daemon.policy.digest(),
     }

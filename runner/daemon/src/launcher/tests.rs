@@ -8,8 +8,8 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SocketFlags, SocketType, socketpair,
 };
-use toolcell_types::Limits;
 use toolcell_types::plan::{CallerIds, EndCause, FromLauncher, PlanUsage, Prepare};
+use toolcell_types::{ControlSet, Limits};
 
 use super::*;
 
@@ -24,6 +24,7 @@ fn plan_packet(cell: CellId, descriptors: Vec<OwnedFd>) -> Packet {
         image: Vec::new(),
         mounts: Vec::new(),
         caller: CallerIds { uid: 1, gid: 2, groups: vec![3] },
+        ablated: ControlSet::EMPTY,
     };
     Packet::new(&ToLauncher::Arm { cell, has_stdin: false, prepare }, descriptors).unwrap()
 }
@@ -169,6 +170,7 @@ fn a_packet_that_is_too_large_is_not_sent() {
         image: Vec::new(),
         mounts: vec![toolcell_types::plan::PlanMount { host: &long, inside: "/x", within: "/" }],
         caller: CallerIds { uid: 1, gid: 2, groups: Vec::new() },
+        ablated: ControlSet::EMPTY,
     };
     let message = ToLauncher::Arm { cell: CellId(1), has_stdin: false, prepare };
     assert!(matches!(Packet::new(&message, Vec::new()), Err(LauncherError::Protocol { .. })));

@@ -1,15 +1,15 @@
 //! From what is known to payload bytes.
 
 use toolcell_types::{
-    EXECUTOR_ID, Effect, LimitHit, LogPosition, PAYLOAD_MAX_BYTES, PREDICATE_GENESIS, PREDICATE_INTENT,
-    PREDICATE_OUTCOME, REQUEST_MEDIA_TYPE, Sha256, Status, ToolError, Verdict,
+    ControlSet, EXECUTOR_ABLATION_ID, EXECUTOR_ID, Effect, LimitHit, LogPosition, PAYLOAD_MAX_BYTES, PREDICATE_GENESIS,
+    PREDICATE_INTENT, PREDICATE_OUTCOME, REQUEST_MEDIA_TYPE, Sha256, Status, ToolError, Verdict,
 };
 
 use super::wire::{
-    Authorization, Build, Byproduct, Controls, Dependency, EXECUTION_TYPE, EffectClaim, Ending, ExecutionDefinition,
-    ExecutorRef, ExternalParameters, GenesisPredicate, ImageAnnotations, IntentPredicate, InternalParameters, Log,
-    MODE, Metadata, OutcomePredicate, Planned, RunDetails, STATEMENT_TYPE, Statement, StreamFacts, Subject, ToolRef,
-    Versions,
+    ABLATION, AblationFacts, Authorization, Build, Byproduct, Controls, Dependency, EXECUTION_TYPE, EffectClaim,
+    Ending, ExecutionDefinition, ExecutorRef, ExternalParameters, GenesisPredicate, ImageAnnotations, IntentPredicate,
+    InternalParameters, Log, Metadata, OutcomePredicate, PRODUCTION, Planned, RunDetails, STATEMENT_TYPE, Statement,
+    StreamFacts, Subject, ToolRef, Versions,
 };
 use super::{Definition, Executor, Genesis, Intent, Outcome, StatementError, Stream};
 use crate::controls::bounded;
@@ -75,7 +75,7 @@ pub(super) fn genesis(genesis: &Genesis) -> Result<Draft, StatementError> {
         predicate_type: PREDICATE_GENESIS.to_owned(),
         predicate: GenesisPredicate {
             event: "genesis".to_owned(),
-            controls: Controls { mode: MODE.to_owned(), planned: None, items: None },
+            controls: controls(&genesis.executor, ControlSet::EMPTY),
             run_details: RunDetails {
                 executor: executor(&genesis.executor),
                 metadata: Metadata { submitted_on: Some(genesis.made_on), ..Metadata::default() },
@@ -98,7 +98,7 @@ pub(super) fn intent(intent: &Intent) -> Result<Draft, StatementError> {
         predicate_type: PREDICATE_INTENT.to_owned(),
         predicate: IntentPredicate {
             execution_definition: execution(definition),
-            controls: Controls { mode: MODE.to_owned(), planned: None, items: None },
+            controls: controls(&definition.executor, definition.ablated),
             authorization: authorization(definition),
             run_details: RunDetails {
                 executor: executor(&definition.executor),
@@ -134,7 +134,7 @@ pub(super) fn outcome(outcome: &Outcome) -> Result<Draft, StatementError> {
         predicate_type: PREDICATE_OUTCOME.to_owned(),
         predicate: OutcomePredicate {
             execution_definition: execution(definition),
-            controls: Controls { mode: MODE.to_owned(), planned: None, items: Some(outcome.controls.clone()) },
+            controls: seen_controls(outcome),
             authorization: authorization(definition),
             outcome: ending(outcome),
             run_details: RunDetails {
@@ -236,6 +236,26 @@ fn execution(definition: &Definition) -> ExecutionDefinition {
     }
 }
 
+/// The mode, and in ablation mode what is switched off.
+fn controls(executor: &Executor, ablated: ControlSet) -> Controls {
+    let ablation = executor.experiment.as_ref().map(|experiment| AblationFacts {
+        experiment_id: experiment.clone(),
+        ablated: ablated.iter().collect(),
+        fell: None,
+    });
+    let mode = if ablation.is_none() { PRODUCTION } else { ABLATION };
+    Controls { mode: mode.to_owned(), ablation, planned: None, items: None }
+}
+
+fn seen_controls(outcome: &Outcome) -> Controls {
+    let mut controls = controls(&outcome.definition.executor, outcome.definition.ablated);
+    if let Some(ablation) = &mut controls.ablation {
+        ablation.fell = Some(outcome.fell().iter().collect());
+    }
+    controls.items = Some(outcome.controls.clone());
+    controls
+}
+
 /// What stands before the name in an image's URI.
 pub(super) const IMAGE_URI: &str = "urn:toolcell:image:";
 
@@ -245,7 +265,7 @@ fn authorization(definition: &Definition) -> Authorization {
 
 fn executor(executor: &Executor) -> ExecutorRef {
     ExecutorRef {
-        id: EXECUTOR_ID.to_owned(),
+        id: if executor.experiment.is_none() { EXECUTOR_ID } else { EXECUTOR_ABLATION_ID }.to_owned(),
         instance_id: executor.instance.clone(),
         boot_id: executor.boot_id.clone(),
         version: Versions { toolcell: executor.toolcell_version.clone(), kernel: executor.kernel_version.clone() },

@@ -4,13 +4,14 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use toolcell_types::json;
 use toolcell_types::{
-    EXECUTOR_ID, ImageRef, LogPosition, PREDICATE_GENESIS, PREDICATE_INTENT, PREDICATE_OUTCOME, Sha256,
+    ControlSet, EXECUTOR_ABLATION_ID, EXECUTOR_ID, ImageRef, LogPosition, PREDICATE_GENESIS, PREDICATE_INTENT,
+    PREDICATE_OUTCOME, Sha256,
 };
 
 use super::draft::{IMAGE_URI, consistent};
 use super::wire::{
-    Authorization, Byproduct, Dependency, EXECUTION_TYPE, ExecutionDefinition, ExecutorRef, GenesisPredicate,
-    IntentPredicate, MODE, Metadata, OutcomePredicate, ReadControls, STATEMENT_TYPE, Statement,
+    ABLATION, AblationFacts, Authorization, Byproduct, Dependency, EXECUTION_TYPE, ExecutionDefinition, ExecutorRef,
+    GenesisPredicate, IntentPredicate, Metadata, OutcomePredicate, PRODUCTION, ReadControls, STATEMENT_TYPE, Statement,
 };
 use super::{Definition, Executor, Genesis, Intent, Outcome, StatementError, Stream};
 use crate::UnixMicros;
@@ -71,7 +72,7 @@ impl Recorded {
     }
 }
 
-/// Reads a payload of a production log. Members that this version does not know are ignored, as in-toto demands.
+/// Reads a payload. Whether it is one of ablation mode its executor says ([`Executor::experiment`]). Members that this version does not know are ignored, as in-toto demands.
 ///
 /// # Errors
 /// [`StatementError`] names the member that is missing, unknown as a type, from another kind of executor, or in
@@ -91,16 +92,19 @@ pub fn look_over(payload: &[u8]) -> Result<Recorded, StatementError> {
 
 /// What becomes of an outcome's controls.
 trait Item: DeserializeOwned {
+    const IS_SHOWN: bool;
     fn shown(self) -> Value;
 }
 
 impl Item for Value {
+    const IS_SHOWN: bool = true;
     fn shown(self) -> Value {
         self
     }
 }
 
 impl Item for IgnoredAny {
+    const IS_SHOWN: bool = false;
     fn shown(self) -> Value {
         Value::Null
     }
@@ -164,7 +168,11 @@ fn genesis(statement: Statement<GenesisPredicate>) -> Result<Recorded, Statement
     let [subject] = statement.subject;
     let predicate = statement.predicate;
     must("predicate.event", "genesis", &predicate.event)?;
-    common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
+    let said = common(
+        (&predicate.controls.mode, predicate.controls.ablation),
+        &predicate.run_details.executor,
+        predicate.enrolled,
+    )?;
     let log = predicate.log.position();
     let keyid: Sha256 = subject.digest.into();
     must("predicate.log.origin", &LogPosition::origin_of(&keyid), &log.origin)?;
@@ -172,14 +180,18 @@ fn genesis(statement: Statement<GenesisPredicate>) -> Result<Recorded, Statement
         return Err(StatementError::Misplaced { index: log.index, kind: "the genesis" });
     }
     let made_on = time("predicate.runDetails.metadata.submittedOn", predicate.run_details.metadata.submitted_on)?;
-    let genesis = Genesis { keyid, executor: executor(predicate.run_details.executor), made_on };
+    let genesis = Genesis { keyid, executor: executor(predicate.run_details.executor, said.experiment), made_on };
     Ok(Recorded::Genesis { genesis, log })
 }
 
 fn intent(statement: Statement<IntentPredicate<ReadControls<IgnoredAny>>>) -> Result<Recorded, StatementError> {
     let [subject] = statement.subject;
     let predicate = statement.predicate;
-    common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
+    let said = common(
+        (&predicate.controls.mode, predicate.controls.ablation),
+        &predicate.run_details.executor,
+        predicate.enrolled,
+    )?;
     let log = predicate.log.position();
     if log.index == 0 || log.genesis.is_none() {
         return Err(StatementError::Misplaced { index: log.index, kind: "an intent" });
@@ -187,7 +199,7 @@ fn intent(statement: Statement<IntentPredicate<ReadControls<IgnoredAny>>>) -> Re
     let definition = definition(
         subject.digest.into(),
         predicate.execution_definition,
-        predicate.authorization,
+        (predicate.authorization, said),
         (predicate.run_details.executor, &predicate.run_details.metadata),
     )?;
     Ok(Recorded::Intent { intent: Box::new(Intent { definition, planned: Vec::new() }), log })
@@ -196,7 +208,12 @@ fn intent(statement: Statement<IntentPredicate<ReadControls<IgnoredAny>>>) -> Re
 fn outcome<I: Item>(statement: Statement<OutcomePredicate<ReadControls<I>>>) -> Result<Recorded, StatementError> {
     let [subject] = statement.subject;
     let predicate = statement.predicate;
-    common(&predicate.controls.mode, &predicate.run_details.executor, predicate.enrolled)?;
+    let said = common(
+        (&predicate.controls.mode, predicate.controls.ablation),
+        &predicate.run_details.executor,
+        predicate.enrolled,
+    )?;
+    let (fell, is_ablation) = (said.fell, said.experiment.is_some());
     let log = predicate.log.position();
     let intent_index = predicate.log.intent_index.filter(|intent| 0 < *intent && *intent < log.index);
     let (Some(intent_index), Some(_genesis)) = (intent_index, log.genesis) else {
@@ -211,7 +228,7 @@ fn outcome<I: Item>(statement: Statement<OutcomePredicate<ReadControls<I>>>) -> 
         definition: definition(
             subject.digest.into(),
             predicate.execution_definition,
-            predicate.authorization,
+            (predicate.authorization, said),
             (details.executor, &details.metadata),
         )?,
         intent_index,
@@ -241,20 +258,50 @@ fn outcome<I: Item>(statement: Statement<OutcomePredicate<ReadControls<I>>>) -> 
     must("predicate.outcome.state", outcome.state().as_str(), state.as_str())?;
     must("predicate.outcome.retryable", &outcome.is_retryable().to_string(), &retryable.to_string())?;
     consistent(&outcome)?;
+    // What was only counted names nothing.
+    if I::IS_SHOWN && is_ablation && fell != outcome.fell() {
+        return Err(member("predicate.controls.ablation.fell", "the controls that fell", "others"));
+    }
     Ok(Recorded::Outcome { outcome: Box::new(outcome), log })
 }
 
-/// What every entry of a production log has to say of itself.
-fn common(mode: &str, executor: &ExecutorRef, enrolled: bool) -> Result<(), StatementError> {
-    must("predicate.runDetails.executor.id", EXECUTOR_ID, &executor.id)?;
-    must("predicate.controls.mode", MODE, mode)?;
-    must("predicate.enrolled", "false", &enrolled.to_string())
+/// What an entry says of ablation mode; nothing of all that in production.
+#[derive(Default)]
+struct Said {
+    experiment: Option<String>,
+    ablated: ControlSet,
+    fell: ControlSet,
+}
+
+/// What every entry has to say of itself: the executor's name, the mode and what is switched off belong together.
+fn common(
+    (mode, ablation): (&str, Option<AblationFacts>),
+    executor: &ExecutorRef,
+    enrolled: bool,
+) -> Result<Said, StatementError> {
+    const AT: &str = "predicate.controls.ablation";
+    let is_ablation = executor.id == EXECUTOR_ABLATION_ID;
+    if !is_ablation {
+        must("predicate.runDetails.executor.id", EXECUTOR_ID, &executor.id)?;
+    }
+    must("predicate.controls.mode", if is_ablation { ABLATION } else { PRODUCTION }, mode)?;
+    must("predicate.enrolled", "false", &enrolled.to_string())?;
+    match ablation {
+        None if is_ablation => Err(member(AT, "present in ablation mode", "nothing")),
+        None => Ok(Said::default()),
+        Some(_) if !is_ablation => Err(member(AT, "absent in production mode", "present")),
+        Some(AblationFacts { experiment_id, ablated, fell }) => Ok(Said {
+            experiment: Some(experiment_id),
+            ablated: ablated.into_iter().collect(),
+            fell: fell.unwrap_or_default().into_iter().collect(),
+        }),
+    }
 }
 
 fn definition(
     request: Sha256,
     execution: ExecutionDefinition,
-    authorization: Authorization,
+    (authorization, said): (Authorization, Said),
     (by, metadata): (ExecutorRef, &Metadata),
 ) -> Result<Definition, StatementError> {
     must("predicate.executionDefinition.executionType", EXECUTION_TYPE, &execution.execution_type)?;
@@ -274,7 +321,8 @@ fn definition(
         policy: pinned("policy", &policy)?,
         image: image_ref(&image)?,
         submitter: authorization.submitter,
-        executor: executor(by),
+        executor: executor(by, said.experiment),
+        ablated: said.ablated,
         invocation_id: metadata
             .invocation_id
             .clone()
@@ -303,7 +351,7 @@ fn image_ref(dependency: &Dependency) -> Result<ImageRef, StatementError> {
     }
 }
 
-fn executor(by: ExecutorRef) -> Executor {
+fn executor(by: ExecutorRef, experiment: Option<String>) -> Executor {
     let [build] = by.executor_dependencies;
     Executor {
         instance: by.instance_id,
@@ -311,6 +359,7 @@ fn executor(by: ExecutorRef) -> Executor {
         toolcell_version: by.version.toolcell,
         kernel_version: by.version.kernel,
         build: build.digest,
+        experiment,
     }
 }
 

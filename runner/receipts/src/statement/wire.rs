@@ -14,7 +14,8 @@ use crate::UnixMicros;
 
 pub(super) const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 pub(super) const EXECUTION_TYPE: &str = "urn:toolcell:execution-type:cell:v1";
-pub(super) const MODE: &str = "production";
+pub(super) const PRODUCTION: &str = "production";
+pub(super) const ABLATION: &str = "ablation";
 
 /// A SHA-256 as bare hex, the way digest sets write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,6 +156,9 @@ pub(super) struct ImageAnnotations {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Controls {
     pub(super) mode: String,
+    /// Of ablation mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ablation: Option<AblationFacts>,
     /// Of an intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) planned: Option<Vec<Planned>>,
@@ -163,11 +167,25 @@ pub(super) struct Controls {
     pub(super) items: Option<Vec<Value>>,
 }
 
+/// What was switched off, and for which experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AblationFacts {
+    pub(super) experiment_id: String,
+    /// As asked for.
+    pub(super) ablated: Vec<ControlId>,
+    /// What fell with them, as an outcome saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fell: Option<Vec<ControlId>>,
+}
+
 /// [`Controls`] as they are read: of what is planned only the form matters, and items are of the reader's choice.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "I: Deserialize<'de>"))]
 pub(super) struct ReadControls<I> {
     pub(super) mode: String,
+    #[serde(default)]
+    pub(super) ablation: Option<AblationFacts>,
     #[serde(default)]
     #[expect(dead_code, reason = "read for its form alone")]
     pub(super) planned: Option<Vec<ReadPlanned>>,

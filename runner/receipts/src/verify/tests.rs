@@ -157,3 +157,67 @@ fn a_control_named_twice_or_without_its_kind_of_proof_is_told() {
         failed(&report_of(&changed(pointer, value)), "controls");
     }
 }
+
+/// An outcome of ablation mode, with seccomp and the mount namespace off and what fell with that.
+fn ablated() -> Outcome {
+    let mut outcome = samples::outcome();
+    outcome.definition.executor.experiment = Some("e-1".to_owned());
+    outcome.definition.ablated = [ControlId::Seccomp, ControlId::NamespaceMount].into_iter().collect();
+    let mut reports = samples::reports();
+    for report in &mut reports {
+        if [ControlId::Seccomp, ControlId::NamespaceMount, ControlId::TmpQuota].contains(&report.id) {
+            report.state = ControlState::Ablated;
+        }
+    }
+    outcome.controls = crate::control_items(&reports);
+    outcome
+}
+
+fn placed(outcome: &Outcome) -> Vec<u8> {
+    let [first, second, _] = samples::payloads();
+    outcome.draft().unwrap().finish(&samples::after(&[&first, &second])).unwrap()
+}
+
+#[test]
+fn a_receipt_of_ablation_mode_is_refused_unless_one_is_asked_for() {
+    let payload = placed(&ablated());
+    let words = failed(&report_of(&payload), "statement").to_owned();
+    assert!(words.contains("e-1") && words.contains("namespace.mount, seccomp, tmp.quota"), "{words}");
+    let report = verify_of(Mode::Ablation, &samples::signed(&payload), samples::pem().as_bytes(), None);
+    assert!(report.holds(), "{report}");
+    assert!(report.check("statement").unwrap().words.contains("ABLATION MODE"), "{report}");
+    assert!(report.check("controls").unwrap().words.contains("SWITCHED OFF: namespace.mount, seccomp, tmp.quota"));
+    let production = samples::signed(&samples::payloads()[2]);
+    let report = verify_of(Mode::Ablation, &production, samples::pem().as_bytes(), None);
+    assert!(failed(&report, "statement").contains("production mode"), "{report}");
+}
+
+#[test]
+fn what_is_switched_off_has_to_be_said_everywhere_and_nothing_else_may_be_off() {
+    let payload: Value = serde_json::from_slice(&placed(&ablated())).unwrap();
+    assert_eq!(payload["predicate"]["controls"]["ablation"]["fell"], json!(["tmp.quota"]));
+    assert_eq!(payload["predicate"]["runDetails"]["executor"]["id"], toolcell_types::EXECUTOR_ABLATION_ID);
+    let item = |id: ControlId| format!("/predicate/controls/items/{}/state", id as usize);
+    let facts = "/predicate/controls/ablation";
+    for (pointer, to, check) in [
+        (facts.to_owned(), json!(null), "statement"),
+        (format!("{facts}/fell"), json!([]), "statement"),
+        (format!("{facts}/ablated"), json!(["seccomp", "namespace.mount", "cpu-clock"]), "controls"),
+        (format!("{facts}/ablated"), json!(["seccom"]), "statement"),
+        (item(ControlId::Seccomp), json!("enforced"), "controls"),
+        ("/predicate/controls/mode".to_owned(), json!("production"), "statement"),
+        ("/predicate/runDetails/executor/id".to_owned(), json!(toolcell_types::EXECUTOR_ID), "statement"),
+    ] {
+        let mut wrong = payload.clone();
+        *wrong.pointer_mut(&pointer).unwrap() = to;
+        let envelope = samples::signed(wrong.to_string().as_bytes());
+        let report = verify_of(Mode::Ablation, &envelope, samples::pem().as_bytes(), None);
+        assert!(!failed(&report, check).is_empty(), "{pointer}: {report}");
+    }
+    // What neither was asked for nor falls with it.
+    let mut outcome = ablated();
+    outcome.definition.ablated = [ControlId::Seccomp].into_iter().collect();
+    let envelope = samples::signed(&placed(&outcome));
+    let report = verify_of(Mode::Ablation, &envelope, samples::pem().as_bytes(), None);
+    assert!(failed(&report, "controls").contains("namespace.mount"), "{report}");
+}

@@ -23,7 +23,7 @@ impl Signer {
     fn start(directory: &tempfile::TempDir) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let state = OwnedFd::from(File::open(directory.path()).unwrap());
-        let thread = std::thread::spawn(move || run(SignerConfig { state, socket: theirs.into() }));
+        let thread = std::thread::spawn(move || run(SignerConfig { state, socket: theirs.into(), is_ablation: false }));
         Self { socket: ours, thread }
     }
 
@@ -71,6 +71,7 @@ fn executor() -> Executor {
         boot_id: "boot".to_owned(),
         toolcell_version: "0.1.0".to_owned(),
         kernel_version: "6.18.44".to_owned(),
+        experiment: None,
         build: BuildDigest::GnuBuildId("00112233445566778899".to_owned()),
     }
 }
@@ -94,6 +95,7 @@ fn definition(name: &str) -> Definition {
             tenant: "uid:0".to_owned(),
             peer: Peer { uid: 0, gid: 0, pid: 1 },
         },
+        ablated: toolcell_types::ControlSet::EMPTY,
         executor: executor(),
         invocation_id: "0198f0c2-7a51-7c3e-9d10-5b7a2f4e8c11".to_owned(),
         submitted_on: UnixMicros(1_796_042_467_101_877),
@@ -231,6 +233,15 @@ fn a_payload_that_is_not_of_this_kind_of_instance_is_refused() {
     let bad = [
         ("mode", with("/predicate/controls/mode", json!("ablation"))),
         ("executor", with("/predicate/runDetails/executor/id", json!("urn:toolcell:executor:ablation:v1"))),
+        ("ablation mode", {
+            let mut changed = value.clone();
+            *changed.pointer_mut("/predicate/controls/mode").unwrap() = json!("ablation");
+            *changed.pointer_mut("/predicate/runDetails/executor/id").unwrap() =
+                json!("urn:toolcell:executor:ablation:v1");
+            changed.pointer_mut("/predicate/controls").unwrap()["ablation"] =
+                json!({"experimentId": "e", "ablated": ["seccomp"]});
+            changed.to_string().into_bytes()
+        }),
         ("predicate", with("/predicateType", json!("https://slsa.dev/provenance/v1"))),
         ("genesis again", with("/predicateType", json!("urn:toolcell:attestation:executor-event:v1"))),
         ("statement", with("/_type", json!("https://in-toto.io/Statement/v0.1"))),

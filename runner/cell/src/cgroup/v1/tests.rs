@@ -81,13 +81,13 @@ const FILES: [&str; 4] = ["memory.limit_in_bytes", "pids.max", "cpu.cfs_quota_us
 fn limits_are_written_and_read_back_swap_as_well_where_it_is_counted() {
     let whole = Limits { memory_bytes: 10_002_432, ..limits() };
     let (dir, plain) = group(&FILES);
-    plain.limit(&whole).unwrap();
+    plain.limit(&whole, ControlSet::EMPTY).unwrap();
     let written = FILES.map(|name| fs::read_to_string(dir.path().join(name)).unwrap());
     assert_eq!(written, ["10002432", "17", "150000", "100000"]);
     assert!(!plain.counts_swap() && !dir.path().join(MEMORY_AND_SWAP).exists(), "nothing is made that was not there");
 
     let (dir, counted) = group(&[&FILES[..], &[MEMORY_AND_SWAP]].concat());
-    counted.limit(&whole).unwrap();
+    counted.limit(&whole, ControlSet::EMPTY).unwrap();
     assert_eq!(fs::read_to_string(dir.path().join(MEMORY_AND_SWAP)).unwrap(), "10002432");
     let names: Vec<_> = counted.memory_limits(&whole).unwrap().into_iter().map(|back| back.name).collect();
     assert_eq!(names, ["memory.limit_in_bytes", MEMORY_AND_SWAP]);
@@ -97,14 +97,14 @@ fn limits_are_written_and_read_back_swap_as_well_where_it_is_counted() {
 fn a_limit_that_was_taken_and_reads_back_otherwise_does_not_agree() {
     // A plain file does not round to pages, as the kernel does and as is expected of it.
     let (_dir, rounded) = group(&FILES);
-    rounded.limit(&limits()).unwrap();
+    rounded.limit(&limits(), ControlSet::EMPTY).unwrap();
     let memory = &rounded.memory_limits(&limits()).unwrap()[0];
     assert_eq!((&memory.got, &memory.wanted), (&Fact::from(10_000_384_u64), &Fact::from(9_998_336_u64)));
     assert!(!memory.agrees());
     for (name, other) in [("pids.max", "32768"), ("cpu.cfs_quota_us", "200000"), ("cpu.cfs_period_us", "50000")] {
         let whole = Limits { memory_bytes: 10_002_432, ..limits() };
         let (dir, group) = group(&FILES);
-        group.limit(&whole).unwrap();
+        group.limit(&whole, ControlSet::EMPTY).unwrap();
         fs::write(dir.path().join(name), other).unwrap();
         let backs = [group.memory_limits(&whole), group.cpu_limits(&whole), group.pids_limits(&whole)];
         let backs: Vec<ReadBack> = backs.into_iter().flat_map(Result::unwrap).collect();
@@ -119,7 +119,7 @@ fn a_file_that_takes_everything_and_keeps_nothing_is_no_limit() {
     fs::remove_file(dir.path().join("pids.max")).unwrap();
     std::os::unix::fs::symlink("/dev/null", dir.path().join("pids.max")).unwrap();
     let whole = Limits { memory_bytes: 10_002_432, ..limits() };
-    group.limit(&whole).unwrap();
+    group.limit(&whole, ControlSet::EMPTY).unwrap();
     let pids = &group.pids_limits(&whole).unwrap()[0];
     assert!(!pids.agrees() && pids.got == Fact::from(""), "{pids:?}");
 }

@@ -19,7 +19,7 @@ fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, Group) {
 fn limits_are_written_as_the_kernel_takes_them() {
     let files = ["memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max"];
     let (dir, group) = group(&files.map(|name| (name, "")));
-    group.limit(&limits()).unwrap();
+    group.limit(&limits(), toolcell_types::ControlSet::EMPTY).unwrap();
     let written = files.map(|name| fs::read_to_string(dir.path().join(name)).unwrap());
     assert_eq!(written, ["10000000", "0", "0", "17", "150000 100000"]);
     // A plain file does not round to pages as the kernel does: what is read back is not what is wanted.
