@@ -81,38 +81,44 @@ fn controls(report: &Report) -> String {
     }
     let mut text = format!("{:<SECOND$}OPENS\n", "WITHOUT THIS CONTROL");
     for row in &report.controls {
-        text.push_str(&entry(row.id.as_str(), &worth(row)));
+        text.push_str(&entry(row.id.as_str(), &opens(row)));
         if !row.opens.is_empty() {
             text.push_str(&wrapped(&probe_names(&row.opens), SECOND, SECOND));
+        }
+        let facts = facts(row);
+        if !facts.is_empty() {
+            text.push_str(&wrapped(&format!("({facts})"), SECOND, SECOND));
         }
     }
     text
 }
 
-fn worth(row: &ControlRow) -> String {
-    if row.is_unavailable {
-        return "not tried: this machine lacks it".to_owned();
+fn opens(row: &ControlRow) -> String {
+    match &row.not_possible {
+        _ if row.is_unavailable => "not tried: this machine lacks it".to_owned(),
+        Some(why) => format!("not possible here: {}", clean(why)),
+        None if row.opens.is_empty() => "nothing: second lines hold".to_owned(),
+        None => by_class(&row.opens),
     }
-    if let Some(why) = &row.not_possible {
-        return format!("not possible here: {}", clean(why));
-    }
-    let mut words =
-        if row.opens.is_empty() { vec!["nothing: second lines hold".to_owned()] } else { vec![by_class(&row.opens)] };
+}
+
+fn facts(row: &ControlRow) -> String {
+    let mut facts = Vec::new();
     if let Some(shown_by) = row.shown_by.first() {
         let more = row.shown_by.len().saturating_sub(1);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        words.push(format!("that it was off is shown by {}{more}", clean(shown_by)));
+        facts.push(format!("that it was off is shown by {}{more}", clean(shown_by)));
     }
     if !row.falls.is_empty() {
-        words.push(format!("with it falls {}", names(&row.falls)));
+        facts.push(format!("with it falls {}", names(&row.falls)));
     }
     if let Some(alone) = row.stops_alone.filter(|_| row.declared_by > 0) {
-        words.push(format!("alone it stops {alone} of the {} that declare it", row.declared_by));
+        facts.push(format!("alone it stops {alone} of the {} that declare it", row.declared_by));
     }
     if !row.broken.is_empty() {
-        words.push(format!("{} broke down", row.broken.len()));
+        facts.push(format!("{} broke down", count(row.broken.len(), "probe")));
     }
-    words.join("; ")
+    facts.join("; ")
 }
 
 fn pairs(pairs: &[PairRow]) -> String {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcell_client::{CallReply, Client, ClientError};
+use toolcell_receipts::verify::{Mode, verify_of};
 use toolcell_types::{Answer, CallId, ControlId, ControlState, ErrorCode, OutputText};
 
 use super::error::AblationError;
@@ -32,6 +33,8 @@ pub(super) struct Caller {
     pub(super) client: Client,
     /// The public key of the instance, PEM.
     pub(super) key: String,
+    /// What kind of instance its receipts are of.
+    pub(super) mode: Mode,
     /// Controls that the operator accepted as missing.
     pub(super) accepted: Vec<ControlId>,
     /// The secret in the instance's environment, if it has one.
@@ -102,7 +105,7 @@ impl Caller {
     fn verify(&self, probe: &Probe, answer: &Answer, body: &[u8]) -> Result<(), AblationError> {
         let wrong = |detail: String| AblationError::Receipt { probe: probe.id().to_owned(), detail };
         let receipt = serde_json::to_vec(&answer.receipt).map_err(|error| wrong(error.to_string()))?;
-        let report = toolcell_receipts::verify::verify(&receipt, self.key.as_bytes(), Some(body));
+        let report = verify_of(self.mode, &receipt, self.key.as_bytes(), Some(body));
         if report.holds() { Ok(()) } else { Err(wrong(report.to_string())) }
     }
 

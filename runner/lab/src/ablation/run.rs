@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use toolcell_client::Client;
+use toolcell_receipts::verify::Mode;
 use toolcell_types::ControlId;
 
 use super::battery::Battery;
@@ -72,6 +73,7 @@ pub async fn run(
     let caller = Arc::new(Caller {
         client: client.clone(),
         key: key.pem,
+        mode: if health.ablation { Mode::Ablation } else { Mode::Production },
         accepted: health.accept_unavailable.clone(),
         canary: settings.canary.clone(),
         programs: programs.await.map_err(|source| AblationError::Task { source })??,
