@@ -1,5 +1,6 @@
 //! What was typed: the command line as types, with the help that a newcomer reads. What it means is in `request`.
 
+mod ablate;
 mod bench;
 mod cell;
 mod docker;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolcell_client::Stream;
 use toolcell_types::{CallId, ControlId};
 
+pub(crate) use ablate::{AblateArgs, BystanderArgs};
 pub(crate) use bench::BenchArgs;
 pub(crate) use cell::{CallArgs, CellArgs, LimitArgs, RunArgs};
 pub(crate) use docker::foreign_in;
@@ -84,6 +86,11 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Measure what a call costs, beside other ways of running a program
     Bench(BenchArgs),
+    /// See what each control is worth: run every probe with all controls, and without each
+    Ablate(Box<AblateArgs>),
+    /// What stands outside of a cell for a probe
+    #[command(hide = true)]
+    Bystander(BystanderArgs),
     /// The part that holds the key
     #[command(hide = true)]
     Signer(SignerArgs),
@@ -122,6 +129,8 @@ impl Command {
             Self::Keys(KeysCommand::Show(args)) => &args.reach,
             Self::Doctor(_)
             | Self::Bench(_)
+            | Self::Ablate(_)
+            | Self::Bystander(_)
             | Self::Verify(_)
             | Self::Serve(_)
             | Self::Signer(_)
@@ -146,7 +155,8 @@ impl Command {
             Self::Keys(KeysCommand::Show(args)) => by_json(args.json),
             Self::Verify(args) => by_json(args.json),
             Self::Doctor(args) => by_json(args.json),
-            Self::SurveyProbe(_) => Talk::Plain,
+            Self::SurveyProbe(_) | Self::Bystander(_) => Talk::Plain,
+            Self::Ablate(args) => by_json(args.json),
             Self::Bench(args) => by_json(args.json),
             Self::Serve(args) => by_log(args.log_format.unwrap_or(LogFormat::Human)),
             Self::Signer(args) => by_log(args.log_format),

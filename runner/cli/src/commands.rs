@@ -1,5 +1,6 @@
 //! One file per command: ask, then say. What is printed, and how, is in `render`.
 
+pub(crate) mod ablate;
 pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod calls;
@@ -12,4 +13,5 @@ mod refusal;
 pub(crate) mod run;
 mod submission;
 pub(crate) mod tools;
+mod trial;
 pub(crate) mod verify;

@@ -7,6 +7,7 @@
 mod amounts;
 mod args;
 mod build_digest;
+mod bystander;
 mod commands;
 mod exit;
 mod failure;
@@ -60,6 +61,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Keys(KeysCommand::Show(args)) => asking(commands::keys::show(&args)),
         Command::Verify(args) => commands::verify::verify(&args),
         Command::Bench(args) => commands::bench::bench(&args),
+        Command::Ablate(args) => commands::ablate::ablate(&args),
+        Command::Bystander(args) => bystander::bystander(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args),
         Command::SurveyProbe(args) => parts::survey_probe(&args),

@@ -4,9 +4,12 @@
 //! as there is nobody left to tell. Text that came from elsewhere loses its control characters before it reaches a
 //! terminal; a program's own output is passed on unchanged.
 
+mod ablate;
 mod bench;
 mod doctor;
+mod lines;
 mod listing;
+mod progress;
 mod start;
 mod summary;
 
@@ -15,9 +18,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 use tokio::io::AsyncWriteExt as _;
 use toolcell_client::Stream;
 
+pub(crate) use ablate::{ablate, page, probes};
 pub(crate) use bench::bench;
 pub(crate) use doctor::doctor;
 pub(crate) use listing::{calls, receipts, running, tool, tools};
+pub(crate) use progress::Progress;
 pub(crate) use start::{NotStarted, Program};
 pub(crate) use summary::{Place, summary};
 

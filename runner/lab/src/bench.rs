@@ -12,7 +12,6 @@ mod flight;
 mod instance;
 mod machine;
 mod memory;
-mod process;
 mod program;
 mod report;
 mod ways;

@@ -10,6 +10,7 @@ mod fork;
 mod memory;
 mod mounts;
 mod root;
+mod sysv;
 mod trial;
 mod user;
 
@@ -19,7 +20,8 @@ pub use fork::{Child, ForkError, clone_process, exec, reset_signals, spawn};
 pub use memory::sealed_memory;
 pub use mounts::{MountAttr, clear_mount_attributes, map_mount_ids, set_mount_attributes};
 pub use root::{RootBind, Users, map_own_user, private_root, unshare_with_own_user};
-pub use trial::{MessageQueue, ask_for_io_uring};
+pub use sysv::{MessageQueue, Semaphore, SharedSegment};
+pub use trial::ask_for_io_uring;
 pub use user::{
     BecomeError, become_user, empty_capabilities, keep_capabilities_over_exec, keep_nothing_over_exec,
     parent_death_signal, remain_user, without_capabilities,

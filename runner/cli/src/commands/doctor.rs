@@ -4,19 +4,22 @@
 //! the named state and socket are free and fit) is looked at without changing them. A start that fails for want of groups
 //! is tried once more without, so that the rest is seen as well.
 
-mod trial;
-
+use anyhow::Context as _;
+use toolcell_client::Client;
 use toolcell_doctor::{Built, Looked, assess, host_facts, warnings};
 use toolcell_types::ControlId;
 use toolcell_types::doctor::{CheckState, DoctorReport, HostFacts, ServeCheck, SurveyAct};
 
-use self::trial::{Refusal, Tried};
+use super::trial::{self, Order, Refusal, Tried};
 use crate::args::{DoctorArgs, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::missing::GROUPS;
 use crate::render;
 use crate::serve::{Place, ServeError, Serving};
+
+/// How long a trial outlives a killed `doctor`.
+const IDLE_EXIT_S: u32 = 30;
 
 /// Prints the report. Exit 0 only if `serve` starts with these options, or serves with this state already, and calls run.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
@@ -33,12 +36,11 @@ fn examine(args: &ServeArgs) -> Result<DoctorReport, Failure> {
     let host = host_facts();
     let place = match Place::of(args) {
         Ok(place) => place,
-        Err(error) => return Ok(nothing_seen(&host, Vec::new(), &refusal_of(&error))),
+        Err(error) => return Ok(nothing_seen(&host, Vec::new(), &Refusal::of(&error))),
     };
     let accepted = place.accepted().to_vec();
-    let first = trial::run(args, &place, &accepted)?;
-    let report = match first {
-        Tried::Report(report) => *report,
+    let report = match try_start(args, &place, &accepted)? {
+        Tried::Done(report) => report,
         Tried::Refused(refusal) => match without_groups(args, &place, &refusal)? {
             Some(report) => blamed(report, &accepted, refusal),
             None => nothing_seen(&host, accepted, &refusal),
@@ -52,6 +54,12 @@ fn examine(args: &ServeArgs) -> Result<DoctorReport, Failure> {
     Ok(report.judged())
 }
 
+fn try_start(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Result<Tried<DoctorReport>, Failure> {
+    let order = Order { args, place, accepted, is_ablating: false, canary: None, idle_exit_s: IDLE_EXIT_S };
+    let ask = |client: Client| async move { client.doctor().await.context("serve started, and then") };
+    trial::run(&order, ask)
+}
+
 /// A second start in which everything that needs a group is accepted as missing; none if that is no help.
 fn without_groups(args: &ServeArgs, place: &Place, first: &Refusal) -> Result<Option<DoctorReport>, Failure> {
     let mut accepted = place.accepted().to_vec();
@@ -60,8 +68,8 @@ fn without_groups(args: &ServeArgs, place: &Place, first: &Refusal) -> Result<Op
         return Ok(None);
     }
     tracing::debug!(first = first.reason, "the start is tried again without groups");
-    Ok(match trial::run(args, place, &accepted)? {
-        Tried::Report(report) => Some(*report),
+    Ok(match try_start(args, place, &accepted)? {
+        Tried::Done(report) => Some(report),
         Tried::Refused(_) => None,
     })
 }
@@ -125,23 +133,9 @@ fn served(mut report: DoctorReport, serving: &Serving) -> DoctorReport {
 /// The named place may be in use, or no place for an instance; then `serve` would not start there.
 fn occupied(mut report: DoctorReport, error: Option<ServeError>) -> DoctorReport {
     if let (true, Some(error)) = (report.serve.starts, error) {
-        report.serve = refusal_of(&error).into_check();
+        report.serve = Refusal::of(&error).into_check();
     }
     report
-}
-
-fn with_causes(error: &ServeError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
-}
-
-fn refusal_of(error: &ServeError) -> Refusal {
-    Refusal { reason: with_causes(error), remedy: Some(error.remedy()), is_about: error.controls() }
 }
 
 impl Refusal {

@@ -3,9 +3,7 @@
 use toolcell_types::doctor::{CheckState, ControlCheck, DoctorReport, HostWarning, Proof, Side};
 
 use super::clean;
-
-/// No line is longer, but for a word that is.
-const WIDTH: usize = 100;
+use super::lines::wrapped;
 
 /// The whole report: a table of the controls, what is missing with the one thing to do, settings of the host, the verdict.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
@@ -169,35 +167,13 @@ fn verdict(report: &DoctorReport) -> String {
     text
 }
 
-/// The text in lines, the first behind `first` spaces, the others behind `then`.
-fn wrapped(text: &str, first: usize, then: usize) -> String {
-    let mut lines = String::new();
-    let mut line = " ".repeat(first);
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push_str(line.trim_end());
-            lines.push('\n');
-            line = " ".repeat(then);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    lines.push_str(&line);
-    lines.push('\n');
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use toolcell_types::ControlId;
     use toolcell_types::doctor::ServeCheck;
 
+    use super::super::lines::WIDTH;
     use super::*;
 
     fn check(id: ControlId, state: CheckState) -> ControlCheck {

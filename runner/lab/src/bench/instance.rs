@@ -10,7 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use toolcell_client::Client;
 use toolcell_types::ControlId;
 
-use super::{BenchError, process};
+use super::BenchError;
+use crate::process;
 
 /// How long a start and an end may take.
 const PATIENCE: Duration = Duration::from_secs(30);

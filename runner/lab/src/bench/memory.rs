@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_process_and_its_children_are_found() {
-        let mut child = super::super::process::command("sleep").arg("60").spawn().unwrap();
+        let mut child = crate::process::command("sleep").arg("60").spawn().unwrap();
         // It is a copy of this process until it executes its own program.
         let seen = loop {
             let seen = look(std::process::id()).unwrap();

@@ -86,7 +86,7 @@ mod tests {
     fn it_runs_and_exits_with_0() {
         let program = Program::make(&std::env::temp_dir()).unwrap();
         assert_eq!(binary().len(), 132);
-        let status = super::super::process::command(program.path()).env_clear().status().unwrap();
+        let status = crate::process::command(program.path()).env_clear().status().unwrap();
         assert_eq!(status.code(), Some(0));
     }
 }

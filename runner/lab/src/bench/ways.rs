@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use super::process::command;
-
 use super::BenchError;
 use super::program::{INSIDE, Program, binary};
 use super::report::WayName;
+use crate::process::command;
 
 /// Name of the image, which exists for as long as the comparison.
 const IMAGE: &str = "toolcell-bench";

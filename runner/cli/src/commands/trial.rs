@@ -1,10 +1,10 @@
-//! A `serve` in a place of its own, for the time of one report: started with the given options, asked, ended, removed.
+//! A `serve` in a place of its own, for the time of some work: started with the given options, asked, ended, removed.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use toolcell_cell::OwnGroup;
 use toolcell_client::Client;
+use toolcell_lab::ablation::outside::{CANARY_VARIABLE, Secret};
 use toolcell_types::ControlId;
-use toolcell_types::doctor::DoctorReport;
 
 use crate::args::ServeArgs;
 use crate::build_digest::SELF_EXE;
@@ -25,52 +25,93 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paths::VARIABLES;
 use crate::reach::wait_until_ready;
-use crate::serve::{Place, TrialHome};
+use crate::serve::{Place, ServeError, TrialHome};
 
-/// Were this process killed, the trial would end by itself.
-const IDLE_EXIT_S: &str = "30";
 /// How long a `serve` that gives up may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// From the word that it shall end to its end; longer than `serve` gives its own parts.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 
+/// How a trial is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order<'a> {
+    /// The options of `serve`, but for its place.
+    pub(crate) args: &'a ServeArgs,
+    /// Beside what it is made.
+    pub(crate) place: &'a Place,
+    /// Controls that may be missing.
+    pub(crate) accepted: &'a [ControlId],
+    /// Whether controls may be switched off in it.
+    pub(crate) is_ablating: bool,
+    /// A secret that it has in its environment, for probes to look for.
+    pub(crate) canary: Option<&'a Secret>,
+    /// Were this process killed, the trial would end by itself after so long without a call.
+    pub(crate) idle_exit_s: u32,
+}
+
 /// What became of a trial.
 #[derive(Debug)]
-pub(super) enum Tried {
-    /// It started, and told this.
-    Report(Box<DoctorReport>),
-    /// It did not start, or ended before it told anything.
+pub(crate) enum Tried<T> {
+    /// It started, and the work was done.
+    Done(T),
+    /// It did not start, or ended before the work was done.
     Refused(Refusal),
 }
 
 /// Why `serve` does not start.
 #[derive(Debug, Clone)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     /// In its own words.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// What to do.
-    pub(super) remedy: Option<String>,
+    pub(crate) remedy: Option<String>,
     /// Controls that are known to be missing by it.
-    pub(super) is_about: Vec<ControlId>,
+    pub(crate) is_about: Vec<ControlId>,
 }
 
-/// Starts one, asks it, and ends it, whatever comes between. Ctrl-C ends it as well.
+impl Refusal {
+    /// What a start says.
+    pub(crate) fn of(error: &ServeError) -> Self {
+        Self { reason: with_causes(error), remedy: Some(error.remedy()), is_about: error.controls() }
+    }
+}
+
+fn with_causes(error: &ServeError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+/// Starts one, does the work with it, and ends it, whatever comes between. Ctrl-C ends it as well.
 ///
 /// # Errors
 /// The machine keeps even the trial's own place from being made.
-pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Result<Tried, Failure> {
+pub(crate) fn run<T, W>(order: &Order<'_>, work: impl FnOnce(Client) -> W) -> Result<Tried<T>, Failure>
+where
+    W: Future<Output = anyhow::Result<T>>,
+{
     let fault = |error: anyhow::Error| Failure::plain(Exit::Failed, error);
-    let home = match place.make_trial_home() {
+    let home = match order.place.make_trial_home() {
         Ok(home) => home,
         // Where the trial's state cannot be, the state itself cannot be.
-        Err(error) => return Ok(Tried::Refused(super::refusal_of(&error))),
+        Err(error) => return Ok(Tried::Refused(Refusal::of(&error))),
     };
     let group = OwnGroup::of_process();
-    let (serve, ready) = launch(args, &home, accepted).context("cannot start serve").map_err(fault)?;
+    let (serve, ready) = launch(order, &home).context("cannot start serve").map_err(fault)?;
     let mut serve = Serve(serve);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let asked = runtime.context("cannot wait for serve").map_err(fault)?.block_on(ask(ready, home.socket().to_owned()));
-    if matches!(asked, Ok(None) | Err(Asking::Failed(_))) {
+    let client = Client::new(home.socket());
+    let work = async {
+        if !tokio::task::spawn_blocking(move || wait_until_ready(ready)).await.context("nobody waited")?? {
+            return Ok(None);
+        }
+        work(client).await.map(Some)
+    };
+    let asked = unless_interrupted(work);
+    if matches!(asked, Ok(Ok(None) | Err(_))) {
         serve.wait_for_last_words();
     }
     let ended = serve.end();
@@ -78,15 +119,33 @@ pub(super) fn run(args: &ServeArgs, place: &Place, accepted: &[ControlId]) -> Re
     if let Some(Err(error)) = group.as_ref().map(OwnGroup::go_back) {
         tracing::debug!(error = %error, "this process stays in the leaf of its group");
     }
-    match asked {
-        Ok(Some(report)) => {
+    match asked? {
+        Ok(Some(done)) => {
             ended.context("the trial's serve did not end").map_err(fault)?;
-            Ok(Tried::Report(Box::new(report)))
+            Ok(Tried::Done(done))
         }
         Ok(None) => Ok(Tried::Refused(last_words(&home.log(), "it said nothing"))),
-        Err(Asking::Interrupted) => Err(Failure::plain(Exit::Cancelled, anyhow::anyhow!("interrupted"))),
-        Err(Asking::Failed(error)) => Ok(Tried::Refused(last_words(&home.log(), &format!("{error:#}")))),
+        Err(error) => Ok(Tried::Refused(last_words(&home.log(), &format!("{error:#}")))),
     }
+}
+
+/// Does the work on a runtime of its own, which is gone afterwards with every task of the work.
+///
+/// # Errors
+/// [`Exit::Cancelled`] after Ctrl-C or SIGTERM: then the work was dropped.
+pub(crate) fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let fault = |error: io::Error| Failure::plain(Exit::Failed, anyhow::Error::new(error).context("cannot wait"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fault)?;
+    runtime.block_on(async {
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(fault)?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(fault)?;
+        tokio::select! {
+            done = work => return Ok(done),
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+        Err(Failure::plain(Exit::Cancelled, anyhow::anyhow!("interrupted; what was started for this is ended")))
+    })
 }
 
 /// The trial's `serve`. Ended when dropped, if it was not before.
@@ -135,7 +194,8 @@ impl Drop for Serve {
 }
 
 /// `serve` with the given options, but for its place, and with nothing of ours but the pipe that it tells us on.
-fn launch(args: &ServeArgs, home: &TrialHome, accepted: &[ControlId]) -> io::Result<(Child, OwnedFd)> {
+fn launch(order: &Order<'_>, home: &TrialHome) -> io::Result<(Child, OwnedFd)> {
+    let (args, accepted) = (order.args, order.accepted);
     let log = File::options().append(true).create_new(true).open(home.log())?;
     let (ready, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     rustix::io::fcntl_setfd(&tell, FdFlags::empty())?;
@@ -143,7 +203,7 @@ fn launch(args: &ServeArgs, home: &TrialHome, accepted: &[ControlId]) -> io::Res
     let mut command = Command::new(SELF_EXE);
     command.arg0("toolcell").env_clear();
     command.envs(VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.args(["serve", "--log-format", "json", "--idle-exit", IDLE_EXIT_S]);
+    command.args(["serve", "--log-format", "json", "--idle-exit", &order.idle_exit_s.to_string()]);
     command.args(["--ready-fd", &tell.as_raw_fd().to_string()]);
     command.arg("--state").arg(home.state()).arg("--socket").arg(home.socket());
     if let Some(config) = &args.config {
@@ -166,33 +226,14 @@ fn launch(args: &ServeArgs, home: &TrialHome, accepted: &[ControlId]) -> io::Res
         let names: Vec<&str> = accepted.iter().map(|id| id.as_str()).collect();
         command.args(["--accept-unavailable", &names.join(",")]);
     }
+    if order.is_ablating {
+        command.arg("--ablation");
+    }
+    if let Some(canary) = order.canary {
+        command.env(CANARY_VARIABLE, canary.text());
+    }
     command.stdin(Stdio::null()).stdout(Stdio::from(log.try_clone()?)).stderr(Stdio::from(log));
     Ok((command.spawn()?, ready))
-}
-
-enum Asking {
-    Interrupted,
-    Failed(anyhow::Error),
-}
-
-/// Waits until it is ready and asks for the report; none if it gave up before.
-async fn ask(ready: OwnedFd, socket: PathBuf) -> Result<Option<DoctorReport>, Asking> {
-    let failed = |error: io::Error| Asking::Failed(error.into());
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
-    let work = async {
-        let waited = tokio::task::spawn_blocking(move || wait_until_ready(ready)).await;
-        if !waited.context("nobody waited").and_then(|waited| waited).map_err(Asking::Failed)? {
-            return Ok(None);
-        }
-        let report = Client::new(socket).doctor().await;
-        report.map(Some).map_err(|error| Asking::Failed(anyhow::Error::new(error).context("serve started, and then")))
-    };
-    tokio::select! {
-        done = work => done,
-        _ = interrupted.recv() => Err(Asking::Interrupted),
-        _ = terminated.recv() => Err(Asking::Interrupted),
-    }
 }
 
 /// What it said about its end: the first error that also says what to do, else the first error, else `otherwise`.
