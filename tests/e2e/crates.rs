@@ -10,20 +10,32 @@ use toolcell_tests::{command, run, workspace_root};
 const TABLE: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("sys", &[]),
+    ("confinement", &["sys"]),
     ("policy", &["types"]),
     ("receipts", &["types"]),
     ("ledger", &["types"]),
     ("images", &["types"]),
     ("doctor", &["types", "sys"]),
     ("cell", &["types", "sys", "doctor"]),
-    ("signer", &["types", "sys", "receipts"]),
+    ("signer", &["types", "sys", "confinement", "receipts"]),
     ("client", &["types"]),
     ("lab", &["types", "client", "receipts"]),
-    ("daemon", &["types", "sys", "policy", "receipts", "ledger", "images", "doctor"]),
+    ("daemon", &["types", "sys", "confinement", "policy", "receipts", "ledger", "images", "doctor"]),
     (
         "cli",
         &[
-            "types", "sys", "policy", "receipts", "ledger", "images", "doctor", "cell", "signer", "client", "lab",
+            "types",
+            "sys",
+            "confinement",
+            "policy",
+            "receipts",
+            "ledger",
+            "images",
+            "doctor",
+            "cell",
+            "signer",
+            "client",
+            "lab",
             "daemon",
         ],
     ),
@@ -34,6 +46,7 @@ const TABLE: &[(&str, &[&str])] = &[
 const WITHOUT: &[(&str, &[&str])] = &[
     ("types", &["tokio", "hyper", "rusqlite"]),
     ("sys", &["tokio", "hyper", "serde_json"]),
+    ("confinement", &["tokio", "hyper", "rusqlite"]),
     ("policy", &["tokio", "hyper", "reqwest", "rusqlite"]),
     ("receipts", &["tokio", "hyper", "rusqlite"]),
     ("ledger", &["hyper", "axum"]),
@@ -147,6 +160,26 @@ fn unsafe_stands_in_sys_alone() {
         }
     }
     assert!(in_sys > 0, "the control: the search finds it where it is");
+}
+
+/// The number of a process is given to another one, sooner or later; a descriptor of it never leads to another.
+#[test]
+fn the_parts_signal_processes_by_descriptor_only() {
+    const BY_NUMBER: [&str; 6] = ["kill_process", "kill_process_group", "killpg", "tgkill", "tkill", "sigqueue"];
+    let mut by_descriptor = 0;
+    for path in sources() {
+        // The command line ends what it started itself; bench is no part of an instance.
+        let of_part = ["cell", "sys", "daemon", "signer"].iter().any(|part| {
+            path.starts_with(workspace_root().join("runner").join(part)) && !path.to_string_lossy().contains("tests")
+        });
+        for line in code_lines(&path).into_iter().filter(|_| of_part) {
+            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let is_by_number = words.iter().any(|word| BY_NUMBER.contains(word)) || line.contains("signal::kill");
+            assert!(!is_by_number, "{}: {line}", path.display());
+            by_descriptor += usize::from(words.contains(&"pidfd_send_signal"));
+        }
+    }
+    assert!(by_descriptor > 4, "the control: the search finds what it looks through");
 }
 
 /// A clock that an administrator can set is for time stamps. Durations and limits come from others.

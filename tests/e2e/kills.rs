@@ -15,11 +15,12 @@ const MIB: u64 = 1 << 20;
 
 /// What an instance holds on to while no call runs.
 #[derive(Debug)]
-struct Holdings {
+pub(crate) struct Holdings {
     mounts: Vec<String>,
     cgroups: Vec<String>,
     processes: Vec<u32>,
     descriptors: BTreeMap<u32, usize>,
+    watches: usize,
     files: Vec<String>,
 }
 
@@ -38,11 +39,12 @@ impl Holdings {
         let mut processes: Vec<u32> = Process::all().into_iter().filter(ours).map(|process| process.pid).collect();
         processes.sort_unstable();
         let descriptors = ids.iter().map(|pid| (*pid, descriptors_of(*pid).len())).collect();
-        Self { mounts, cgroups: groups(instance), processes, descriptors, files: files_of(instance) }
+        let watches = ids.iter().map(|pid| watches_of(*pid)).sum();
+        Self { mounts, cgroups: groups(instance), processes, descriptors, watches, files: files_of(instance) }
     }
 
     /// Waits until the instance holds no more than this. Connections close a moment after their answer.
-    fn are_back(&self, instance: &Instance) {
+    pub(crate) fn are_back(&self, instance: &Instance) {
         let end = Instant::now() + Duration::from_secs(10);
         loop {
             let more = Self::of(instance).beyond(self);
@@ -66,12 +68,20 @@ impl Holdings {
         let new = self.processes.iter().filter(|pid| !before.processes.contains(pid));
         let has_more = self.processes.len() > before.processes.len();
         more.extend(new.filter(|_| has_more).map(|pid| format!("pid {pid}")));
+        more.extend((self.watches > before.watches).then(|| format!("{} watches of inotify", self.watches)));
         for (pid, count) in &self.descriptors {
             let least = before.descriptors.get(pid).copied().unwrap_or(0);
             more.extend((*count > least).then(|| format!("{count} descriptors of {pid}, before {least}")));
         }
         more
     }
+}
+
+/// How many files a process has inotify watch.
+fn watches_of(pid: u32) -> usize {
+    let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().filter_map(Result::ok);
+    let texts = infos.filter_map(|info| std::fs::read_to_string(info.path()).ok());
+    texts.map(|text| text.lines().filter(|line| line.starts_with("inotify ")).count()).sum()
 }
 
 fn groups(instance: &Instance) -> Vec<String> {
@@ -95,7 +105,7 @@ fn files_of(instance: &Instance) -> Vec<String> {
 }
 
 /// An instance that has run one call, so that everything it makes once is made, and what it holds then.
-fn settled() -> (Instance, Holdings) {
+pub(crate) fn settled() -> (Instance, Holdings) {
     let instance = Instance::start();
     assert_eq!(instance.call(&Request::exec(&["true"])).verdict, Verdict::Exited { exit_code: 0 });
     let holdings =

@@ -4,6 +4,8 @@
 //! it inside, gets through.
 
 #[cfg(test)]
+mod ablation;
+#[cfg(test)]
 mod api;
 #[cfg(test)]
 mod attacks;
@@ -31,6 +33,8 @@ mod escapes;
 mod field;
 #[cfg(test)]
 mod field_cases;
+#[cfg(test)]
+mod fire;
 #[cfg(test)]
 mod first_call;
 #[cfg(test)]

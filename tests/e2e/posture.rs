@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_tests::{
     CgroupRoot, Instance, Need, Process, Request, Running, cgroup_roots, command, descriptors_of, kernel_version,
-    needs, run,
+    needs, run, status_field,
 };
 use toolcell_types::{Answer, ControlId, Verdict};
 
@@ -406,6 +406,22 @@ pub(crate) fn is_dumpable(process: &Process) -> bool {
     meta.uid() == process.uid
 }
 
+/// Every thread has one filter for what is fatal and one for what is left, beside those around the whole suite, and the
+/// part has said that Landlock holds.
+pub(crate) fn is_shut_in(instance: &Instance, process: &Process, part: &str) {
+    let around: u32 = status_field(std::process::id(), "Seccomp_filters").unwrap().parse().unwrap();
+    let threads = names(Path::new(&format!("/proc/{}/task", process.pid)));
+    assert!(!threads.is_empty(), "{part}");
+    for thread in threads.iter().map(|thread| thread.parse().unwrap()) {
+        let filters = status_field(thread, "Seccomp_filters").map(|count| count.parse::<u32>().unwrap());
+        assert_eq!(filters, Some(around + 2), "thread {thread} of the {part}");
+        assert_eq!(status_field(thread, "Seccomp").as_deref(), Some("2"), "thread {thread} of the {part}");
+        assert_eq!(status_field(thread, "NoNewPrivs").as_deref(), Some("1"), "thread {thread} of the {part}");
+    }
+    let said = format!("the {part} is confined");
+    assert!(instance.log().contains(&said), "{}", instance.log());
+}
+
 #[test]
 fn the_daemon_and_the_signer_have_no_privilege_and_no_way_to_gain_one() {
     needs!(Need::Root);
@@ -421,7 +437,7 @@ fn the_daemon_and_the_signer_have_no_privilege_and_no_way_to_gain_one() {
         for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
             assert_eq!(process.status(set), "0000000000000000", "{set} of {what}");
         }
-        assert_eq!(process.status("NoNewPrivs"), "1", "{what}");
+        is_shut_in(&instance, &process, if uid == base { "daemon" } else { "signer" });
         assert!(!is_dumpable(&process), "{what}");
         assert!(
             process

@@ -122,6 +122,13 @@ impl Home {
         home
     }
 
+    /// With these arguments to `serve` instead of those from before.
+    #[must_use]
+    pub fn with_flags(mut self, flags: &[&str]) -> Self {
+        self.setup.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        self
+    }
+
     /// The directory of everything.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -247,6 +254,18 @@ impl Home {
     pub fn start_and_stop_at_once(self) -> Self {
         let child = self.spawn();
         Instance::wait_until_it_answers(self, child).stop()
+    }
+
+    /// Starts `serve` here and ends it with SIGKILL after that time, wherever in its start it is then. What it has started
+    /// by then must end by itself.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    pub fn start_and_kill(&self, after: std::time::Duration) {
+        let mut child = self.spawn();
+        std::thread::sleep(after);
+        child.kill().expect("our own child can be killed");
+        child.wait().expect("our own child can be waited for");
     }
 
     fn spawn(&self) -> Child {

@@ -1,13 +1,13 @@
 //! From a plan to a cloned cell: validation, groups, host trees, pipes, clone, id maps.
 
+mod off;
+
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use nix::sched::CloneFlags;
-use rustix::fs::CWD;
-use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use toolcell_sys::{Child, ForkError, MountAttr, set_mount_attributes};
+use toolcell_sys::{Child, ForkError};
 use toolcell_types::plan::{ImageEntry, LaunchFault, MOUNTS_MAX, PATHS_MAX_BYTES, Prepare};
 use toolcell_types::{CellId, ControlId, ControlSet};
 
@@ -20,7 +20,7 @@ use crate::ids::{CellIds, Id, Ids};
 use crate::opener::Rules;
 use crate::readback::describe;
 use crate::record::WORD_MAPPED;
-use crate::stages::{Abi, CellSpec, Filters, RootEntry, RootPlan, enter, make_trial_dir};
+use crate::stages::{Abi, CellSpec, Filters, RootEntry, RootPlan, enter};
 
 /// What every cell is made with, the same for all.
 #[derive(Debug)]
@@ -79,29 +79,13 @@ impl Workshop {
     /// Checks the plan and opens the image. There is no cell yet, and nothing to take back.
     pub(crate) fn begin(&self, slot: u32, plan: &Prepare<'_>) -> Result<Begun, LaunchFault> {
         validate(plan)?;
-        self.may_be_off(plan.ablated)?;
+        off::may_be(plan.ablated, self.is_ablation, &self.groups)?;
         let paths = HostPaths::new(self.deputy, self.ids.of(slot));
         let found = open_image(&plan.image, &paths).map_err(|(host, error)| stage_fault("image", host, &error))?;
         let is_minimal = !plan.ablated.has(ControlId::DevMinimal);
-        let dev = if is_minimal { self.dev.clone_tree() } else { machines_own("/dev", true) };
+        let dev = if is_minimal { self.dev.clone_tree() } else { off::machines_own("/dev", true) };
         let dev = dev.map_err(|error| io_fault("mounts", "clone /dev", &error))?;
         Ok(Begun { found, dev })
-    }
-
-    /// Whether these controls can be switched off here.
-    fn may_be_off(&self, ablated: ControlSet) -> Result<(), LaunchFault> {
-        if !ablated.is_empty() && !self.is_ablation {
-            return Err(LaunchFault::BadPlan { detail: "this launcher switches no control off".to_owned() });
-        }
-        if ablated.has(ControlId::NamespacePid) && matches!(self.groups, Instance::Absent) {
-            return Err(LaunchFault::Control {
-                id: ControlId::NamespacePid,
-                detail: "without a group only the pid namespace ends the tree, so that it cannot be switched off"
-                    .to_owned(),
-                remedy: "give the instance cgroups, or leave namespace.pid on".to_owned(),
-            });
-        }
-        Ok(())
     }
 
     /// Builds up to the clone. On an error nothing is left but, at worst, groups that are logged.
@@ -123,7 +107,7 @@ impl Workshop {
         let mounts = mounts
             .map(|(mount, tree)| RootEntry::Tree { inside: mount.inside, tree: tree.tree, is_dir: tree.is_dir })
             .collect();
-        let proc = off.has(ControlId::NamespacePid).then(|| machines_own("/proc", false));
+        let proc = off.has(ControlId::NamespacePid).then(|| off::machines_own("/proc", false));
         let proc = proc.transpose().map_err(|error| io_fault("mounts", "clone /proc", &error))?;
         let root = RootPlan { image, dev, proc, mounts };
         let mut group = self.groups.create(cell, &plan.limits, off).map_err(|error| group_fault(&error))?;
@@ -170,9 +154,9 @@ impl Workshop {
             ids,
             is_ungrouped: group.is_absent(),
             off: plan.ablated,
-            trial_dir: trial_dir(plan.ablated)?,
+            trial_dir: off::trial_dir(plan.ablated)?,
         };
-        let init = clone_into(group, spec, namespaces_but(plan.ablated))?;
+        let init = clone_into(group, spec, off::namespaces_but(plan.ablated))?;
         let is_mapped = !plan.ablated.has(ControlId::NamespaceUser);
         let mapped = if is_mapped { write_id_maps(&init, ids) } else { Ok(()) };
         if let Err(error) = mapped.and_then(|()| release(&control)) {
@@ -181,38 +165,6 @@ impl Workshop {
         }
         Ok((init, control, stdout, stderr))
     }
-}
-
-/// All that clone3 can give but those that are off.
-fn namespaces_but(off: ControlSet) -> CloneFlags {
-    let all = [
-        (ControlId::NamespaceUser, CloneFlags::CLONE_NEWUSER),
-        (ControlId::NamespaceMount, CloneFlags::CLONE_NEWNS),
-        (ControlId::NamespacePid, CloneFlags::CLONE_NEWPID),
-        (ControlId::NamespaceNet, CloneFlags::CLONE_NEWNET),
-        (ControlId::NamespaceIpc, CloneFlags::CLONE_NEWIPC),
-        (ControlId::NamespaceUts, CloneFlags::CLONE_NEWUTS),
-    ];
-    all.into_iter().filter(|(id, _)| !off.has(*id)).fold(CloneFlags::empty(), |flags, (_, flag)| flags | flag)
-}
-
-/// Where Landlock is tried, if the cell cannot make a file system: that takes a mount namespace of its own.
-fn trial_dir(off: ControlSet) -> Result<Option<OwnedFd>, LaunchFault> {
-    let made = off.has(ControlId::NamespaceMount).then(make_trial_dir).transpose();
-    made.map_err(|errno| io_fault("landlock", "make a folder to try it in", &errno.into()))
-}
-
-/// The machine's own folder of this name as a detached tree; what is mounted below comes along only where the kernel does
-/// not let it be left out (open_tree(2)).
-fn machines_own(path: &str, read_only: bool) -> std::io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let (tree, is_whole) = match open_tree(CWD, path, flags) {
-        Err(rustix::io::Errno::INVAL) => (open_tree(CWD, path, flags | OpenTreeFlags::AT_RECURSIVE)?, true),
-        other => (other?, false),
-    };
-    let attr = MountAttr { read_only, no_suid: true, no_dev: false, no_exec: true, private: true };
-    set_mount_attributes(tree.as_fd(), attr, is_whole)?;
-    Ok(tree)
 }
 
 /// The init is born in its group where groups can do that, so that nothing of it is ever counted elsewhere. Where they

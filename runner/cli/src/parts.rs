@@ -1,13 +1,14 @@
 //! The three parts that `serve` starts: each takes over its fixed descriptors and hands them to its crate.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use toolcell_cell::CellIds;
-use toolcell_sys::{RootBind, Users, become_user, inherited_fd, private_root, remain_user};
+use toolcell_confinement::User;
+use toolcell_sys::inherited_fd;
 
 use crate::args::{DaemonArgs, LauncherArgs, LogFormat, SignerArgs, SurveyProbeArgs};
 use crate::exit::Exit;
@@ -30,14 +31,11 @@ pub(crate) fn signer(args: &SignerArgs) -> Result<Exit, Failure> {
 /// Gives up everything but the one folder and the socket.
 fn seal(args: &SignerArgs) -> anyhow::Result<toolcell_signer::SignerConfig> {
     let (socket, folder) = (taken(3)?, taken(4)?);
-    let bind = RootBind { source: folder.as_fd(), at: "signer", read_only: false, hidden: &[] };
-    let users = if args.rootless { Users::Own } else { Users::Shared };
-    private_root(&[bind], users).context("cannot enter a root of its own")?;
-    // The descriptor from before leads into the host's mounts; one opened in the new root cannot leave it.
-    drop(folder);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let state = rustix::fs::open("/signer", flags, Mode::empty()).context("cannot open its folder")?;
-    if args.rootless { remain_user() } else { become_user(args.uid, args.gid) }?;
+    let user = match args.rootless {
+        true => User::Remain,
+        false => User::Become { uid: args.uid, gid: args.gid },
+    };
+    let state = toolcell_signer::confine(folder, user).context("the signer could not confine itself")?;
     Ok(toolcell_signer::SignerConfig { state, socket, is_ablation: args.ablation })
 }
 

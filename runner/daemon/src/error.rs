@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use toolcell_confinement::ConfinementError;
 use toolcell_ledger::{BlobError, LedgerError};
 use toolcell_policy::InvalidPolicy;
 
@@ -29,7 +30,7 @@ pub enum DaemonError {
     #[error("the daemon could not confine itself")]
     Sandbox {
         /// What failed.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: ConfinementError,
     },
     /// A descriptor, thread, signal or kernel file that the daemon needs could not be used.
     #[error("the daemon could not {doing}")]
@@ -93,9 +94,7 @@ impl DaemonError {
             Self::PolicyFile { .. } => "make every file of the policy directory a readable plain file",
             Self::PolicyFolder { .. } => "leave only policy files in the policy directory",
             Self::Policy { .. } => "correct the places that are named",
-            Self::Sandbox { .. } => {
-                "start as root, on a kernel of version 5.14 or later, without a seccomp filter around"
-            }
+            Self::Sandbox { .. } => "see the cause; `toolcell doctor` says what this machine lacks",
             Self::System { .. } => "see the cause; this needs no more than what every process has",
             Self::Build { .. } => "start the daemon through `toolcell serve`, which finds the digest out",
             Self::Ledger { source } => source.remedy(),
@@ -120,7 +119,7 @@ mod tests {
         let errors = [
             DaemonError::PolicyFile { name: "tools.toml".to_owned(), source: refused() },
             DaemonError::Policy { source: Policy::parse(&[("tools.tml".to_owned(), Vec::new())]).unwrap_err() },
-            DaemonError::Sandbox { source: refused().into() },
+            DaemonError::Sandbox { source: ConfinementError::Root { source: refused() } },
             DaemonError::System { doing: "read the boot id", source: refused() },
             DaemonError::Build { got: "x".to_owned() },
             DaemonError::Ledger { source: LedgerError::Busy { most: 1 } },

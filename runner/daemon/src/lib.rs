@@ -16,6 +16,7 @@ mod cardboard;
 mod cell;
 mod clock;
 mod config;
+mod confine;
 mod daemon;
 mod decode;
 mod effect;

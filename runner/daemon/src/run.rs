@@ -4,22 +4,20 @@
 //! in it but the state, no network, a user without any privilege); only then is anything parsed, any thread started, any
 //! socket read. End: no new calls, a grace for those that run, then they are cancelled and their outcomes written.
 
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use toolcell_ledger::{Blobs, Ledger, LedgerError, Opening, ProgressFn, Reader};
 use toolcell_policy::Policy;
 use toolcell_receipts::PublicKey;
 use toolcell_receipts::statement::{BuildDigest, Executor};
-use toolcell_sys::{RootBind, Users};
 
 use crate::calls::Calls;
 use crate::clock::{Clock, SystemClock};
+use crate::confine::{STATE, confine};
 use crate::daemon::{About, Daemon, Log, Memory};
 use crate::launcher::Launcher;
 use crate::recovery::{self, Restorer};
@@ -29,19 +27,12 @@ use crate::starting::Starting;
 use crate::survey::Surveys;
 use crate::{DaemonConfig, DaemonError, LauncherError, api, logs, policy_files};
 
-/// The state's name in the daemon's own root.
-const STATE: &str = "state";
-/// What of the state is the signer's and the starting process's. File modes keep the daemon from it where it is a user of
-/// its own; without root it is not.
-const NOT_OURS: [&str; 5] = ["signer", "instance", "ids", "lock", "ablation"];
 /// What is left to running calls when the daemon is asked to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long their outcomes may take after they were cancelled.
 const LAST_OUTCOMES: Duration = Duration::from_secs(30);
 /// How long the last replies may take.
 const LAST_REPLIES: Duration = Duration::from_secs(5);
-/// 512 connections, 64 calls with two pipes and two memory files each, the state, and room.
-const DESCRIPTORS: u64 = 4096;
 /// Threads on which waiting is allowed: reads of the ledger and writes of blobs.
 const WAITING_THREADS: usize = 32;
 
@@ -76,36 +67,6 @@ pub fn run(config: DaemonConfig) -> Result<(), DaemonError> {
 
 fn system(doing: &'static str) -> impl Fn(std::io::Error) -> DaemonError {
     move |source| DaemonError::System { doing, source }
-}
-
-/// Gives up everything that is not needed. The descriptors of the state and of the policy directory go, too: from them
-/// the host's files could be reached (openat(2) with `..`).
-fn confine(mut config: DaemonConfig) -> Result<DaemonConfig, DaemonError> {
-    let sandbox = |source: Box<dyn std::error::Error + Send + Sync>| DaemonError::Sandbox { source };
-    let bind = RootBind { source: config.state.as_fd(), at: STATE, read_only: false, hidden: &NOT_OURS };
-    raise_descriptor_limit().map_err(system("raise its limit of descriptors"))?;
-    let users = if config.is_rootless { Users::Own } else { Users::Shared };
-    toolcell_sys::private_root(&[bind], users).map_err(|error| sandbox(error.into()))?;
-    let confined = match config.is_rootless {
-        true => toolcell_sys::remain_user(),
-        false => toolcell_sys::become_user(config.uid, config.gid),
-    };
-    confined.map_err(|error| sandbox(error.into()))?;
-    config.policy = None;
-    // Replaced by the bound directory, which has nothing above it.
-    let bound = std::fs::File::open(Path::new("/").join(STATE)).map_err(system("open its state"))?;
-    config.state = OwnedFd::from(bound);
-    Ok(config)
-}
-
-/// Connections and pipes need more descriptors than the 1024 that a process has by custom.
-fn raise_descriptor_limit() -> std::io::Result<()> {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.map_or(DESCRIPTORS, |most| most.min(DESCRIPTORS));
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return Ok(());
-    }
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })?)
 }
 
 /// From the confined process to its end.

@@ -87,7 +87,7 @@ pub fn unsealed(payload: &[u8], kept_stdout: &[u8], kept_stderr: &[u8]) -> Resul
     let Recorded::Outcome { outcome, .. } = recorded else {
         return Err(AssembleError::OtherKind { expected: "an outcome" });
     };
-    let (state, retryable) = (outcome.state(), outcome.is_retryable());
+    let (state, retryable, ablation) = (outcome.state(), outcome.is_retryable(), outcome.ablation());
     let definition = outcome.definition;
     Ok(Unsealed(Answer {
         call_id: definition.call_id,
@@ -107,6 +107,7 @@ pub fn unsealed(payload: &[u8], kept_stdout: &[u8], kept_stderr: &[u8]) -> Resul
         stdout: text("stdout", &outcome.stdout, kept_stdout)?,
         stderr: text("stderr", &outcome.stderr, kept_stderr)?,
         truncated: Truncated { stdout: dropped(&outcome.stdout), stderr: dropped(&outcome.stderr) },
+        ablation,
         controls: outcome.controls,
         policy: definition.policy,
         image: definition.image,

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use toolcell_types::{
-    CallId, CallState, ControlId, ControlSet, Effect, Facts, ImageRef, LimitHit, Limits, MountSpec, Sha256, Status,
-    ToolError, Usage, Verdict,
+    AblationFacts, CallId, CallState, ControlId, ControlSet, Effect, Facts, ImageRef, LimitHit, Limits, MountSpec,
+    Sha256, Status, ToolError, Usage, Verdict,
 };
 
 pub use draft::{DEFINITION_MAX_BYTES, Draft};
@@ -246,6 +246,14 @@ impl Outcome {
             (Status::Ok, true) | (Status::Transient, _) => CallState::Failed,
             (Status::Unknown, _) => CallState::Unknown,
         }
+    }
+
+    /// What was switched off, if it was in ablation mode.
+    #[must_use]
+    pub fn ablation(&self) -> Option<AblationFacts> {
+        let experiment = self.definition.executor.experiment.clone()?;
+        let ablated = self.definition.ablated.iter().collect();
+        Some(AblationFacts { experiment, ablated, fell: Some(self.fell().iter().collect()) })
     }
 
     /// Controls that were not in force because others were switched off.

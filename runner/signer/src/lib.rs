@@ -6,16 +6,17 @@
 //!
 //! Guarantees: at most one entry per index is ever signed by a key whose memory is not rolled back together with it; a
 //! key, or a memory, that others could read or change is refused; the private key leaves neither the process nor its
-//! file. Does not: judge whether a payload is true, keep the log, drop privileges (its starter does, and makes it not
-//! dumpable), use threads or the network.
+//! file. Does not: judge whether a payload is true, keep the log, use threads or the network.
 
 mod check;
+mod confine;
 mod error;
 mod folder;
 mod key;
 mod memory;
 mod serve;
 
+pub use confine::confine;
 pub use error::SignerError;
 pub use folder::{KEY_FILE, PUBLIC_FILE};
 pub use serve::{SignerConfig, run};

@@ -61,6 +61,19 @@ pub enum Effect {
     Unknown,
 }
 
+/// What was switched off in ablation mode, and for which experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AblationFacts {
+    /// Names the experiment.
+    pub experiment: String,
+    /// As asked for.
+    pub ablated: Vec<ControlId>,
+    /// What fell with them; absent where nothing was seen yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fell: Option<Vec<ControlId>>,
+}
+
 /// Figures of one attempt. What the kernel at hand does not attribute is absent, not zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -204,6 +217,9 @@ pub struct Answer {
     pub stderr: OutputText,
     /// What was not kept.
     pub truncated: Truncated,
+    /// Only of an instance in ablation mode, whose answers show no sealed cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ablation: Option<AblationFacts>,
     /// Every control: asked for, seen, how.
     pub controls: Vec<serde_json::Value>,
     /// Digest of the policy in force.

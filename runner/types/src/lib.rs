@@ -21,8 +21,8 @@ mod tool;
 mod verdict;
 
 pub use answer::{
-    Answer, CallState, CallSummary, CallsPage, Dropped, Effect, Envelope, Health, ImageRef, KeyInfo, KeysPage,
-    OutputText, ReceiptItem, ReceiptsPage, RunningCall, Signature, Status, Truncated, Usage,
+    AblationFacts, Answer, CallState, CallSummary, CallsPage, Dropped, Effect, Envelope, Health, ImageRef, KeyInfo,
+    KeysPage, OutputText, ReceiptItem, ReceiptsPage, RunningCall, Signature, Status, Truncated, Usage,
 };
 pub use control::{ControlId, ControlReport, ControlSet, ControlState, Verification};
 pub use fact::{Fact, Facts};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolcell_types::{Answer, Effect, Status, Verdict};
+use toolcell_types::{AblationFacts, Answer, Effect, Status, Verdict};
 
 use super::listing::receipt_index;
 
@@ -40,6 +40,7 @@ pub(crate) fn summary(answer: &Answer, place: Place<'_>, is_replay: bool, why: O
         parts.push("output not read to its end".to_owned());
     }
     parts.extend(controls(answer));
+    parts.extend(answer.ablation.as_ref().map(ablation));
     parts.push(receipt(answer, place));
     if is_replay {
         parts.push("replayed: nothing ran again".to_owned());
@@ -95,6 +96,13 @@ fn controls(answer: &Answer) -> Option<String> {
         (_, Verdict::StartFailed { .. }) => None,
         (all, _) => Some(format!("{} of {all} controls enforced", answer.controls.iter().filter(is_enforced).count())),
     }
+}
+
+/// Nobody is to take it for a sealed cell's.
+fn ablation(facts: &AblationFacts) -> String {
+    let off: Vec<&str> = facts.ablated.iter().chain(facts.fell.iter().flatten()).map(|id| id.as_str()).collect();
+    let off = if off.is_empty() { "nothing".to_owned() } else { off.join(" ") };
+    format!("ABLATION MODE (experiment {}), off: {off}", facts.experiment)
 }
 
 fn receipt(answer: &Answer, place: Place<'_>) -> String {

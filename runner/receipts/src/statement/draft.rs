@@ -1,13 +1,13 @@
 //! From what is known to payload bytes.
 
 use toolcell_types::{
-    ControlSet, EXECUTOR_ABLATION_ID, EXECUTOR_ID, Effect, LimitHit, LogPosition, PAYLOAD_MAX_BYTES, PREDICATE_GENESIS,
-    PREDICATE_INTENT, PREDICATE_OUTCOME, REQUEST_MEDIA_TYPE, Sha256, Status, ToolError, Verdict,
+    AblationFacts, ControlSet, EXECUTOR_ABLATION_ID, EXECUTOR_ID, Effect, LimitHit, LogPosition, PAYLOAD_MAX_BYTES,
+    PREDICATE_GENESIS, PREDICATE_INTENT, PREDICATE_OUTCOME, REQUEST_MEDIA_TYPE, Sha256, Status, ToolError, Verdict,
 };
 
 use super::wire::{
-    ABLATION, AblationFacts, Authorization, Build, Byproduct, Controls, Dependency, EXECUTION_TYPE, EffectClaim,
-    Ending, ExecutionDefinition, ExecutorRef, ExternalParameters, GenesisPredicate, ImageAnnotations, IntentPredicate,
+    ABLATION, Authorization, Build, Byproduct, Controls, Dependency, EXECUTION_TYPE, EffectClaim, Ending,
+    ExecutionDefinition, ExecutorRef, ExternalParameters, GenesisPredicate, ImageAnnotations, IntentPredicate,
     InternalParameters, Log, Metadata, OutcomePredicate, PRODUCTION, Planned, RunDetails, STATEMENT_TYPE, Statement,
     StreamFacts, Subject, ToolRef, Versions,
 };
@@ -239,7 +239,7 @@ fn execution(definition: &Definition) -> ExecutionDefinition {
 /// The mode, and in ablation mode what is switched off.
 fn controls(executor: &Executor, ablated: ControlSet) -> Controls {
     let ablation = executor.experiment.as_ref().map(|experiment| AblationFacts {
-        experiment_id: experiment.clone(),
+        experiment: experiment.clone(),
         ablated: ablated.iter().collect(),
         fell: None,
     });
@@ -248,12 +248,8 @@ fn controls(executor: &Executor, ablated: ControlSet) -> Controls {
 }
 
 fn seen_controls(outcome: &Outcome) -> Controls {
-    let mut controls = controls(&outcome.definition.executor, outcome.definition.ablated);
-    if let Some(ablation) = &mut controls.ablation {
-        ablation.fell = Some(outcome.fell().iter().collect());
-    }
-    controls.items = Some(outcome.controls.clone());
-    controls
+    let controls = controls(&outcome.definition.executor, outcome.definition.ablated);
+    Controls { ablation: outcome.ablation(), items: Some(outcome.controls.clone()), ..controls }
 }
 
 /// What stands before the name in an image's URI.

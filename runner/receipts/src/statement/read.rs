@@ -4,14 +4,14 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use toolcell_types::json;
 use toolcell_types::{
-    ControlSet, EXECUTOR_ABLATION_ID, EXECUTOR_ID, ImageRef, LogPosition, PREDICATE_GENESIS, PREDICATE_INTENT,
-    PREDICATE_OUTCOME, Sha256,
+    AblationFacts, ControlSet, EXECUTOR_ABLATION_ID, EXECUTOR_ID, ImageRef, LogPosition, PREDICATE_GENESIS,
+    PREDICATE_INTENT, PREDICATE_OUTCOME, Sha256,
 };
 
 use super::draft::{IMAGE_URI, consistent};
 use super::wire::{
-    ABLATION, AblationFacts, Authorization, Byproduct, Dependency, EXECUTION_TYPE, ExecutionDefinition, ExecutorRef,
-    GenesisPredicate, IntentPredicate, Metadata, OutcomePredicate, PRODUCTION, ReadControls, STATEMENT_TYPE, Statement,
+    ABLATION, Authorization, Byproduct, Dependency, EXECUTION_TYPE, ExecutionDefinition, ExecutorRef, GenesisPredicate,
+    IntentPredicate, Metadata, OutcomePredicate, PRODUCTION, ReadControls, STATEMENT_TYPE, Statement,
 };
 use super::{Definition, Executor, Genesis, Intent, Outcome, StatementError, Stream};
 use crate::UnixMicros;
@@ -290,8 +290,8 @@ fn common(
         None if is_ablation => Err(member(AT, "present in ablation mode", "nothing")),
         None => Ok(Said::default()),
         Some(_) if !is_ablation => Err(member(AT, "absent in production mode", "present")),
-        Some(AblationFacts { experiment_id, ablated, fell }) => Ok(Said {
-            experiment: Some(experiment_id),
+        Some(AblationFacts { experiment, ablated, fell }) => Ok(Said {
+            experiment: Some(experiment),
             ablated: ablated.into_iter().collect(),
             fell: fell.unwrap_or_default().into_iter().collect(),
         }),

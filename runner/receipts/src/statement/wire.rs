@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolcell_types::{
-    CallId, CallState, ControlId, Effect, LimitHit, Limits, LogPosition, MountSpec, Sha256, Status, ToolError, Usage,
-    Verdict,
+    AblationFacts, CallId, CallState, ControlId, Effect, LimitHit, Limits, LogPosition, MountSpec, Sha256, Status,
+    ToolError, Usage, Verdict,
 };
 
 use super::{BuildDigest, EffectBasis, Submitter};
@@ -165,18 +165,6 @@ pub(super) struct Controls {
     /// Of an outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) items: Option<Vec<Value>>,
-}
-
-/// What was switched off, and for which experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AblationFacts {
-    pub(super) experiment_id: String,
-    /// As asked for.
-    pub(super) ablated: Vec<ControlId>,
-    /// What fell with them, as an outcome saw it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) fell: Option<Vec<ControlId>>,
 }
 
 /// [`Controls`] as they are read: of what is planned only the form matters, and items are of the reader's choice.

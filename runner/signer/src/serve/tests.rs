@@ -239,7 +239,7 @@ fn a_payload_that_is_not_of_this_kind_of_instance_is_refused() {
             *changed.pointer_mut("/predicate/runDetails/executor/id").unwrap() =
                 json!("urn:toolcell:executor:ablation:v1");
             changed.pointer_mut("/predicate/controls").unwrap()["ablation"] =
-                json!({"experimentId": "e", "ablated": ["seccomp"]});
+                json!({"experiment": "e", "ablated": ["seccomp"]});
             changed.to_string().into_bytes()
         }),
         ("predicate", with("/predicateType", json!("https://slsa.dev/provenance/v1"))),

@@ -1,0 +1,11 @@
+# class: masked-paths
+# tries: read how often the machine was interrupted, which tells of keystrokes and of neighbours
+# stopped-by: proc.masked
+# source: CVE-2025-31133
+
+if text=$(head -n 1 /proc/interrupts 2>&1); then
+    echo "REACHED /proc/interrupts:" $text
+    exit 0
+fi
+echo "STOPPED $text"
+exit 1

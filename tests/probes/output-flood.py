@@ -1,0 +1,11 @@
+# class: output
+# tries: print eight times what is allowed
+# stopped-by: output.cap
+# limits: output_limit_bytes=65536
+
+import sys
+
+for _ in range(8):
+    sys.stdout.write(("x" * 127 + "\n") * 512)
+    sys.stdout.flush()
+print("REACHED 512 KiB of output")
