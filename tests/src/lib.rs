@@ -21,6 +21,7 @@ mod host;
 mod http;
 mod instance;
 mod need;
+mod opens;
 mod ordinary_user;
 mod place;
 mod process;
@@ -42,6 +43,7 @@ pub use host::{CgroupRoot, cgroup_roots, groups_named, kernel_version, mount_lin
 pub use http::{Connection, Head, Response};
 pub use instance::Instance;
 pub use need::{Need, missing};
+pub use opens::{Difference, Opens};
 pub use ordinary_user::OrdinaryUser;
 pub use place::{open_dir, venv_python};
 pub use process::{OPENER, Process, descriptors_of, status_field, wait_gone};

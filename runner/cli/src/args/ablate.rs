@@ -15,8 +15,8 @@ const INSTANCE: &str = "Instance";
 const HELP: &str = "\
 A probe is a small program that tries what a tool in a cell must not be able to do; all of them are in this program \
 (toolcell ablate --list). Each is run in a cell with all controls on, where nothing may get through, and then with \
-each control off by itself. What it reaches is believed only if somebody outside of the cell saw it: a listener, a \
-process that was signalled, a file that was changed, a secret that it read. \"opens nothing\" means that a second \
+each control off by itself. What can be seen from outside of the cell is believed only if it was seen there: by a \
+listener, by a process that was signalled, by a file that was changed, by a secret that was read. \"opens nothing\" means that a second \
 control holds what this one holds: that is a result and no failure.
 
 An instance of its own is started for this beside whatever runs, one that can switch controls off, whose receipts \
@@ -33,7 +33,7 @@ Examples:
   toolcell ablate
   toolcell ablate --controls none                 all controls on, nothing else
   toolcell ablate --controls seccomp,landlock.fs --probes '^files$|^ipc$'
-  toolcell ablate --pairs namespace.net,seccomp --pairs 'namespace.pid,landlock.scope;capabilities,seccomp'
+  toolcell ablate --pairs 'namespace.net,seccomp;capabilities,seccomp'
   toolcell ablate --declared --html matrix.html
   toolcell ablate --json | jq '.controls[] | {id, opens: [.opens[].probe]}'";
 

@@ -45,6 +45,12 @@ fn wrong_amounts_are_told_with_what_is_expected() {
         (["run", "--nonsense", "--", "true"], "unexpected argument '--nonsense'"),
         (["run", "--accept-unavailable", "seccom", "true"], "expected names of controls"),
         (["serve", "--socket-mode", "0777", "--detach"], "expected an octal mode"),
+        (
+            ["ablate", "--controls", "seccom", "--json"],
+            "there is no control \"seccom\"; the controls are namespace.user",
+        ),
+        (["ablate", "--pairs", "seccomp", "--json"], "expected at least two controls"),
+        (["ablate", "--probes", "(", "--json"], "unclosed group"),
         (["serve", "--idle-exit", "0", "--detach"], "expected a whole number of seconds"),
     ] {
         let told = error(&line);
@@ -73,6 +79,11 @@ fn help_of_run() {
 #[test]
 fn help_of_serve() {
     insta::assert_snapshot!("help_serve", help(&["serve"]));
+}
+
+#[test]
+fn help_of_ablate() {
+    insta::assert_snapshot!("help_ablate", help(&["ablate"]));
 }
 
 #[test]

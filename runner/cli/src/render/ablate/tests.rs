@@ -194,23 +194,3 @@ fn the_list_of_probes_has_one_line_each() {
     let battery = Battery::embedded().unwrap();
     assert_eq!(probes(&battery).lines().count(), battery.probes().len() + 1);
 }
-
-#[test]
-fn scratch_page() {
-    let battery = Battery::of_folder(std::path::Path::new("/tmp/pb")).unwrap();
-    let asked = Asked { controls: ControlId::ALL.to_vec(), pairs: vec![vec![MOUNT, SECCOMP]], declared: true };
-    let probes: Vec<ProbeRow> = battery.probes().iter().enumerate().map(|(n, p)| {
-        let opens = |off: &[ControlId]| p.stopped_by().iter().all(|id| off.contains(id));
-        let out = |off: &[ControlId]| if n == 40 && off.contains(&SECCOMP) { broken() } else if off == [ControlId::NamespaceUser] { Outcome::NotPossible{why:"no".to_owned()} } else if n % 50 == 3 { Outcome::NotApplicable { why: "this kernel has no vsock".to_owned() } } else if opens(off) { reached("the file, which holds secret-123") } else { stopped() };
-        ProbeRow {
-            id: p.id().to_owned(), class: p.class(), kind: p.kind(), language: p.language(), tries: p.tries().to_owned(), stopped_by: p.stopped_by().to_vec(),
-            needs: p.needs().to_vec(), witness: p.witness().to_vec(), source: p.source().map(str::to_owned), is_open_as_accepted: false,
-            without: ControlId::ALL.iter().map(|id| Without { off: vec![*id], outcome: out(&[*id]) }).collect(),
-            declared: Some(declaration(if n == 7 { Declared::Fails } else { Declared::Holds }, None)), baseline: out(&[]),
-        }
-    }).collect();
-    let controls = ControlId::ALL.iter().map(|id| ControlRow { opens: probes.iter().filter(|p| p.stopped_by == [*id] && p.kind == Kind::Attack && *id != ControlId::NamespaceUser).map(|p| through(&p.id, p.class)).collect(), shown_by: probes.iter().filter(|p| p.stopped_by == [*id] && p.kind == Kind::Posture).map(|p| p.id.clone()).collect(), ..control(*id) }).collect();
-    let report = Report { asked, controls, probes, left: Vec::new(), summary: Summary { probes: 225, stopped: 223, not_applicable: 2, calls: 7000, good: true, declarations_hold: 224, declarations_fail: 1, ..Summary::default() }, ..report() };
-    std::fs::write("/tmp/page.html", page(&report)).unwrap();
-    std::fs::write("/tmp/page.txt", ablate(&report)).unwrap();
-}
