@@ -9,6 +9,7 @@ use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
 use crate::command::{toolcell_path, workspace_root};
+use crate::process::Process;
 
 /// First user id of the suite's ranges: away from the product's own default base. `TOOLCELL_TESTS_FIRST_UID` names another,
 /// for a suite in a container, whose processes the machine's own sees.
@@ -75,10 +76,14 @@ impl UidRange {
         let dir = root().join("uids");
         std::fs::create_dir_all(&dir).expect("the directory of ranges can be made");
         for n in 0..RANGES {
+            // The one above is for a second instance beside, as a trial of `doctor` is one.
+            let base = first_uid() + n * 2 * RANGE;
+            if is_somebody_s(base) {
+                continue;
+            }
             let file = File::create(dir.join(n.to_string())).expect("a range's lock file opens");
             if let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                // The one above is for a second instance beside, as a trial of `doctor` is one.
-                return Self { base: first_uid() + n * 2 * RANGE, _lock: lock };
+                return Self { base, _lock: lock };
             }
         }
         panic!("{RANGES} user id ranges are taken: are that many tests running?");
@@ -88,6 +93,13 @@ impl UidRange {
     pub(crate) fn base(&self) -> u32 {
         self.base
     }
+}
+
+/// Whether an instance that is none of this suite's has the range, or has left its lock: another suite's, with a directory
+/// of its own, or one that somebody started by hand.
+fn is_somebody_s(base: u32) -> bool {
+    Path::new("/run/toolcell/uids").join(base.to_string()).exists()
+        || Process::all().iter().any(|process| in_range(base, process.uid))
 }
 
 fn first_uid() -> u32 {

@@ -111,3 +111,25 @@ pub enum ConfinementError {
         mode: i64,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_happened() {
+        let refused = || io::Error::from_raw_os_error(1);
+        let errors = [
+            ConfinementError::Root { source: refused() },
+            ConfinementError::Privilege { source: BecomeError::ReadBack { what: "no_new_privs" } },
+            ConfinementError::Folder { path: "/state".to_owned(), source: refused() },
+            ConfinementError::Weak { found: "not there" },
+            ConfinementError::Calls { source: seccompiler::Error::EmptyFilter },
+            ConfinementError::List { name: "fatal" },
+            ConfinementError::Instrument { act: Act::AbstractSocket, source: refused() },
+            ConfinementError::Open { act: Act::Signal, got: 0, expected: 1 },
+            ConfinementError::Mode { mode: 0 },
+        ];
+        insta::assert_snapshot!(errors.map(|error| error.to_string()).join("\n"));
+    }
+}

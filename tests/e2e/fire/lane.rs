@@ -17,9 +17,12 @@ use super::witness::Witness;
 /// Clients of an instance, and calls of each, one after the other.
 const CLIENTS: usize = 3;
 const CALLS: usize = 2;
-/// The kill comes within this time after the first call, which is about as long as the calls take.
+/// The kill comes within this time after the first call was sent, or, in half of the rounds, after the first cell is there:
+/// about as long as the calls take.
 const WINDOW_US: u64 = 150_000;
-/// The same for a start.
+/// How often is looked for a cell.
+const STEP: Duration = Duration::from_millis(2);
+/// The same as the window for a start.
 const START_US: u64 = 120_000;
 /// Of so many kills one hits the next start.
 const STARTS: u64 = 5;
@@ -99,6 +102,7 @@ impl Lane {
         let calls: Vec<Call> = (0..CLIENTS * CALLS).map(|_| Call::any(&mut self.dice, &mut self.witness)).collect();
         let victim = *self.dice.one_of(&VICTIMS);
         let moment = Duration::from_micros(self.dice.below(WINDOW_US));
+        let waits_for_a_cell = self.dice.below(2) == 0;
         let name = instance.name().to_owned();
         let socket = instance.socket();
         let (instance, heard) = std::thread::scope(|scope| {
@@ -107,9 +111,12 @@ impl Lane {
                 .chunks(CALLS)
                 .map(|calls| scope.spawn(move || calls.iter().map(|call| call.submit(socket)).collect::<Vec<_>>()))
                 .collect();
+            let is_over = || clients.iter().all(std::thread::ScopedJoinHandle::is_finished);
+            while waits_for_a_cell && !is_over() && instance.cell_groups().is_empty() {
+                std::thread::sleep(STEP);
+            }
             std::thread::sleep(moment);
             let instance = if victim == "init" {
-                let is_over = || clients.iter().all(std::thread::ScopedJoinHandle::is_finished);
                 if self.kill_an_init(&instance, is_over) {
                     self.tally.killed(victim);
                 }
@@ -211,7 +218,9 @@ impl Lane {
             assert!(!matches!(heard, Heard::Ended(_)));
         }
         let is_well = answer.verdict == Verdict::Exited { exit_code: 0 };
-        let first = self.starts(call, usize::from(is_well)..=1);
+        // It ran, it did not run, or nobody can tell: each as the answer says it.
+        let did_not_run = matches!(answer.verdict, Verdict::StartFailed { .. });
+        let first = self.starts(call, usize::from(is_well)..=usize::from(!did_not_run));
         if is_well {
             assert_eq!(nonces(&answer, &call.id), 1, "{answer:?}");
         }
@@ -281,6 +290,8 @@ fn nonces(answer: &Answer, id: &str) -> usize {
 }
 
 fn word_of(answer: &Answer) -> String {
-    let verdict = serde_json::to_value(&answer.verdict).unwrap();
-    verdict["cause"].as_str().unwrap().to_owned()
+    if let Verdict::StartFailed { stage, errno } = &answer.verdict {
+        return format!("start_failed at {stage} with {errno}");
+    }
+    serde_json::to_value(&answer.verdict).unwrap()["cause"].as_str().unwrap().to_owned()
 }

@@ -49,14 +49,14 @@ pub(super) fn trial_dir(off: ControlSet) -> Result<Option<OwnedFd>, LaunchFault>
 }
 
 /// The machine's own folder of this name as a detached tree; what is mounted below comes along only where the kernel does
-/// not let it be left out (open_tree(2)).
-pub(super) fn machines_own(path: &str, read_only: bool) -> std::io::Result<OwnedFd> {
+/// not let it be left out (open_tree(2)). /dev alone has device nodes; /proc is made read-only once it has been written to.
+pub(super) fn machines_own(path: &str, is_dev: bool) -> std::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let (tree, is_whole) = match open_tree(CWD, path, flags) {
         Err(rustix::io::Errno::INVAL) => (open_tree(CWD, path, flags | OpenTreeFlags::AT_RECURSIVE)?, true),
         other => (other?, false),
     };
-    let attr = MountAttr { read_only, no_suid: true, no_dev: false, no_exec: true, private: true };
+    let attr = MountAttr { read_only: is_dev, no_suid: true, no_dev: !is_dev, no_exec: true, private: true };
     set_mount_attributes(tree.as_fd(), attr, is_whole)?;
     Ok(tree)
 }
