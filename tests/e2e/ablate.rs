@@ -93,7 +93,7 @@ fn what_a_probe_declares_is_tried_and_what_opens_is_seen_from_outside() {
     assert_eq!(report["summary"]["good"], true, "{report}");
     for control in report["controls"].as_array().unwrap() {
         assert_eq!(control["opens"], serde_json::json!([]), "each of three stops it alone");
-        assert_eq!(control["stops_alone"], 1, "{control}");
+        assert_eq!((&control["stops_alone"], &control["tried_alone"]), (&1.into(), &1.into()), "{control}");
     }
     let declared = &report["probes"][0]["declared"];
     assert_eq!(
@@ -162,6 +162,8 @@ fn a_header_that_is_wrong_is_named_with_its_line_before_anything_is_started() {
     let finished = run(&mut ablate(folder.path(), &[])).expect_code(2);
     assert!(finished.stderr.contains("typo.sh:3: stopped-by does not take \"namespace.mnt\""), "{}", finished.stderr);
     assert!(finished.stderr.contains("hint: correct line 3"), "{}", finished.stderr);
+    let page = run(&mut toolcell(&["ablate", "--html", "/nonexistent/x.html"])).expect_code(2);
+    assert!(page.stderr.contains("--html FILE"), "{}", page.stderr);
     let none = run(&mut toolcell(&["ablate", "--probes", "^no such probe$"])).expect_code(2);
     assert!(none.stderr.contains("--list"), "{}", none.stderr);
     let list = run(&mut toolcell(&["ablate", "--list"])).expect_code(0).text();
