@@ -4,6 +4,8 @@
 //! it inside, gets through.
 
 #[cfg(test)]
+mod ablate;
+#[cfg(test)]
 mod ablation;
 #[cfg(test)]
 mod api;

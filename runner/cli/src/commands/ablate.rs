@@ -1,6 +1,6 @@
 //! `toolcell ablate`: what each control is worth, shown by probes that get through without it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolcell_client::Client;
 use toolcell_lab::ablation::outside::{CANARY_VARIABLE, Secret};
@@ -29,6 +29,7 @@ pub(crate) fn ablate(args: &AblateArgs) -> Result<Exit, Failure> {
         list(args, &battery)?;
         return Ok(Exit::Ok);
     }
+    args.html.as_deref().map_or(Ok(()), has_folder)?;
     let settings = Settings {
         binary: std::env::current_exe().map_err(|error| Failure::plain(Exit::Failed, error))?,
         folder: PathBuf::from(OUTSIDE),
@@ -53,6 +54,16 @@ pub(crate) fn ablate(args: &AblateArgs) -> Result<Exit, Failure> {
         render::out(render::ablate(&report).as_bytes())?;
     }
     Ok(if report.summary.good { Exit::Ok } else { Exit::Failed })
+}
+
+/// A page that cannot be written is told before minutes of work.
+fn has_folder(page: &Path) -> Result<(), Failure> {
+    let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() && !page.is_dir() {
+        return Ok(());
+    }
+    let error = anyhow::anyhow!("cannot write {}", page.display());
+    Err(Failure::new(Exit::Usage, error, "name a file in a folder that is there: --html FILE"))
 }
 
 fn battery(args: &AblateArgs) -> Result<Battery, BatteryError> {

@@ -112,13 +112,19 @@ fn facts(row: &ControlRow) -> String {
     if !row.falls.is_empty() {
         facts.push(format!("with it falls {}", names(&row.falls)));
     }
-    if let Some(alone) = row.stops_alone.filter(|_| row.declared_by > 0) {
-        facts.push(format!("alone it stops {alone} of the {} that declare it", row.declared_by));
-    }
+    facts.extend(alone(row));
     if !row.broken.is_empty() {
         facts.push(format!("{} broke down", count(row.broken.len(), "probe")));
     }
     facts.join("; ")
+}
+
+fn alone(row: &ControlRow) -> Option<String> {
+    match (row.tried_alone?, row.stops_alone?) {
+        (0, _) => None,
+        (tried, stopped) if tried == stopped => Some(format!("alone it stops {}", count(tried, "attack"))),
+        (tried, stopped) => Some(format!("alone it stops {stopped} of {}", count(tried, "attack"))),
+    }
 }
 
 fn pairs(pairs: &[PairRow]) -> String {

@@ -112,6 +112,8 @@ pub struct Through {
     pub class: Class,
     /// What it reached.
     pub what: String,
+    /// Controls that it declares and that were on all the same: they do not stop it without those that were off.
+    pub beside: Vec<ControlId>,
 }
 
 /// What one control is worth.
@@ -129,7 +131,10 @@ pub struct ControlRow {
     pub falls: Vec<ControlId>,
     /// Attacks that declare it.
     pub declared_by: usize,
-    /// With `declared`: attacks that it stops alone, all others that stop them being off.
+    /// With `declared`: attacks that were tried with it alone on, all others that they declare being off, and that get
+    /// through without it.
+    pub tried_alone: Option<usize>,
+    /// Of these, how many it stopped.
     pub stops_alone: Option<usize>,
     /// This machine lacks it: it was not switched off.
     pub is_unavailable: bool,

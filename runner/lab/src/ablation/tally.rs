@@ -47,8 +47,15 @@ impl Tally<'_> {
     fn through(&self, kind: Option<Kind>, off: &[ControlId], is: impl Fn(usize, &Outcome) -> bool) -> Vec<Through> {
         let probes = self.probes.iter().enumerate().filter(|(_, probe)| kind.is_none_or(|kind| probe.kind() == kind));
         let through = probes.filter_map(|(index, probe)| {
-            let outcome = self.outcome(&Key::without(index, off)).filter(|outcome| is(index, outcome))?;
-            Some(Through { probe: probe.id().to_owned(), class: probe.class(), what: outcome.words().to_owned() })
+            let trial = self.matrix.trial(&Key::without(index, off)).filter(|trial| is(index, &trial.outcome))?;
+            let is_on =
+                |id: &ControlId| !off.contains(id) && !trial.fell.contains(id) && !trial.unavailable.contains(id);
+            Some(Through {
+                probe: probe.id().to_owned(),
+                class: probe.class(),
+                what: trial.outcome.words().to_owned(),
+                beside: probe.stopped_by().iter().copied().filter(is_on).collect(),
+            })
         });
         through.collect()
     }
@@ -75,10 +82,12 @@ impl Tally<'_> {
     fn control(&self, id: ControlId, rows: &[ProbeRow]) -> ControlRow {
         let off = [id];
         let attacks = || rows.iter().filter(|row| row.kind == Kind::Attack);
-        let stops_alone = |row: &&ProbeRow| {
-            let alone = row.declared.iter().flat_map(|declared| &declared.alone);
-            alone.into_iter().any(|lonely| lonely.on == id && lonely.outcome.is_stopped())
+        let alone = || {
+            let declared = attacks().filter_map(|row| row.declared.as_ref());
+            let tried = declared.filter(|declared| declared.all_off.is_reached()).flat_map(|declared| &declared.alone);
+            tried.filter(|lonely| lonely.on == id && lonely.outcome.not_possible().is_none())
         };
+        let stops_alone = || alone().filter(|lonely| lonely.outcome.is_stopped()).count();
         ControlRow {
             id,
             purpose: id.purpose(),
@@ -86,7 +95,8 @@ impl Tally<'_> {
             shown_by: self.opened(Kind::Posture, &off).into_iter().map(|through| through.probe).collect(),
             falls: self.falls(&off),
             declared_by: attacks().filter(|row| row.stopped_by.contains(&id)).count(),
-            stops_alone: self.asked.declared.then(|| attacks().filter(stops_alone).count()),
+            tried_alone: self.asked.declared.then(|| alone().count()),
+            stops_alone: self.asked.declared.then(stops_alone),
             is_unavailable: self.unavailable.contains(&id),
             not_possible: self.not_possible(&off),
             broken: self.through(None, &off, |_, outcome| outcome.is_broken()),

@@ -20,7 +20,7 @@ const SECCOMP: ControlId = ControlId::Seccomp;
 const CPU: ControlId = ControlId::CgroupCpu;
 
 fn through(probe: &str, class: Class) -> Through {
-    Through { probe: probe.to_owned(), class, what: "it".to_owned() }
+    Through { probe: probe.to_owned(), class, what: "it".to_owned(), beside: Vec::new() }
 }
 
 fn control(id: ControlId) -> ControlRow {
@@ -31,6 +31,7 @@ fn control(id: ControlId) -> ControlRow {
         shown_by: Vec::new(),
         falls: Vec::new(),
         declared_by: 0,
+        tried_alone: None,
         stops_alone: None,
         is_unavailable: false,
         not_possible: None,
@@ -71,11 +72,14 @@ fn declaration(state: Declared, why: Option<&str>) -> Declaration {
 /// One of everything.
 fn report() -> Report {
     let many: Vec<Through> = (0..12).map(|number| through(&format!("file-read-{number}.py"), Class::Files)).collect();
+    let mut socket = through("docker-socket.sh", Class::PathSockets);
+    socket.beside = vec![ControlId::LandlockFs];
     let mount = ControlRow {
-        opens: many.into_iter().chain([through("docker-socket.sh", Class::PathSockets)]).collect(),
+        opens: many.into_iter().chain([socket]).collect(),
         shown_by: vec!["posture-mounts.py".to_owned(), "posture-root.py".to_owned()],
         falls: vec![ControlId::RootReadonly, ControlId::ProcMasked],
         declared_by: 14,
+        tried_alone: Some(14),
         stops_alone: Some(13),
         ..control(MOUNT)
     };

@@ -22,6 +22,10 @@ pub(super) fn all(report: &Report) -> String {
         let declared = row.declared.as_ref().filter(|declared| declared.state == super::Declared::Fails)?;
         Some((row.id.clone(), declared.why.clone().unwrap_or_default()))
     });
+    let beside = report.controls.iter().flat_map(|row| {
+        let beside = row.opens.iter().filter(|through| !through.beside.is_empty());
+        beside.map(|through| (through.probe.clone(), format!("{} was off, {} was on", row.id, names(&through.beside))))
+    });
     let parts = [
         listed(
             "Got through with all controls on",
@@ -29,6 +33,7 @@ pub(super) fn all(report: &Report) -> String {
         ),
         listed("Got through, as accepted", baseline(|row| row.is_open_as_accepted)),
         listed("Not as declared", failing.collect()),
+        listed("Got through beside a control that should stop it alone", beside.collect()),
         listed("Broken", baseline(|row| row.baseline.is_broken()).into_iter().chain(broken).collect()),
         listed("Not run", baseline(|row| matches!(row.baseline, Outcome::NotRun { .. }))),
         listed("Not applicable here", baseline(|row| matches!(row.baseline, Outcome::NotApplicable { .. }))),

@@ -75,6 +75,7 @@ fn what_opens_and_what_shows_the_switch_are_told_apart() {
     let [mount, seccomp] = report.controls.as_slice() else { panic!("{:?}", report.controls) };
     assert_eq!((seccomp.opens.len(), seccomp.opens[0].probe.as_str()), (1, "two.sh"));
     assert_eq!((seccomp.shown_by.as_slice(), seccomp.declared_by), (&["three.sh".to_owned()][..], 2));
+    assert!(seccomp.opens[0].beside.is_empty(), "it declares nothing else");
     assert_eq!((mount.opens.len(), mount.shown_by.len(), mount.broken.len()), (0, 0, 1));
     assert_eq!(report.pairs[0].off, [MOUNT, SECCOMP]);
     assert_eq!(
@@ -174,5 +175,14 @@ fn what_falls_with_the_others_says_nothing_about_itself() {
     let report = report(machine(), &asked, &probes(), &matrix);
     let declaration = report.probes[0].declared.as_ref().unwrap();
     assert_eq!((declaration.state, declaration.alone[1].outcome.word()), (Declared::Holds, "not_possible"));
-    assert_eq!((report.controls[0].falls.as_slice(), report.controls[0].stops_alone), (&[SECCOMP][..], Some(1)));
+    let [row] = report.controls.as_slice() else { panic!("{:?}", report.controls) };
+    assert_eq!((row.falls.as_slice(), row.tried_alone, row.stops_alone), (&[SECCOMP][..], Some(1), Some(1)));
+    assert!(row.opens[0].beside.is_empty(), "what fell was not on");
+}
+
+#[test]
+fn what_gets_through_beside_a_control_that_it_declares_is_told() {
+    let matrix = matrix([(Key::without(0, &[MOUNT]), reached())]);
+    let report = report(machine(), &Asked { controls: vec![MOUNT], ..Asked::default() }, &probes(), &matrix);
+    assert_eq!(report.controls[0].opens[0].beside, [SECCOMP]);
 }

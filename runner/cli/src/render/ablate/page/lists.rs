@@ -2,7 +2,7 @@
 
 use toolcell_lab::ablation::{ControlRow, Declaration, Declared, Outcome, PairRow, ProbeRow, Report, Through};
 
-use super::super::{by_class, names};
+use super::super::{alone, by_class, names};
 use super::text::text;
 
 /// What opens without each control.
@@ -28,9 +28,7 @@ fn control(row: &ControlRow) -> String {
     if !row.falls.is_empty() {
         more.push(format!("with it falls {}", text(&names(&row.falls))));
     }
-    if let Some(alone) = row.stops_alone.filter(|_| row.declared_by > 0) {
-        more.push(format!("alone it stops {alone} of the {} that declare it", row.declared_by));
-    }
+    more.extend(alone(row));
     if !row.broken.is_empty() {
         more.push(format!("<span class=\"bad\">{} broke down</span>", row.broken.len()));
     }

@@ -40,7 +40,8 @@ pub(super) fn matrix(report: &Report) -> String {
     format!(
         "<h2>Every probe without every control</h2>\n\
          <p>A row is a probe, a column the one control that was off. A column without ● is the proof of a second line: \
-         what that control holds, others hold as well.</p>\n\
+         what that control holds, others hold as well. ● without a frame got through although a control that the probe declares \
+         was on.</p>\n\
          <ul class=\"legend\">\n{legend}</ul>\n<div class=\"scroll\">\n<table class=\"matrix\">\n{head}<tbody>\n{rows}</tbody>\n\
          </table>\n</div>\n",
         head = head(report),
