@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the suite's core on a machine that it was carried to, with these words on the test binary's command line, and
 # prints what src/carried.rs reads. TOOLCELL_TESTS_THREADS says how many tests at once.
-export TOOLCELL_BIN=/suite/toolcell TOOLCELL_TESTS_PROGRAMS=/suite/programs TOOLCELL_TESTS_DIR=/var/tmp/toolcell-tests
+export TOOLCELL_BIN=/suite/toolcell TOOLCELL_TESTS_DIR=/var/tmp/toolcell-tests
+export TOOLCELL_TESTS_PROGRAMS=/suite/programs TOOLCELL_TESTS_PROBES=/suite/probes
 cd / || exit 1
 echo "machine: Linux $(uname -r), user $(id -u), cgroups $(cat /sys/fs/cgroup/cgroup.controllers 2> /dev/null || echo version 1)," \
     "LSM $(cat /sys/kernel/security/lsm 2> /dev/null)"

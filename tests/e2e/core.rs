@@ -3,7 +3,9 @@
 use toolcell_tests::Report;
 
 /// The modules that are run there.
-pub(crate) const CORE: [&str; 10] = [
+pub(crate) const CORE: [&str; 12] = [
+    "ablation::",
+    "battery::probes_that_need_no_python",
     "controls::",
     "deaths::",
     "doctor::",

@@ -12,6 +12,8 @@ mod api;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod battery;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod callers;

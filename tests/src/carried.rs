@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::command::{command, run, toolcell_path, workspace_root};
-use crate::programs::programs_dir;
+use crate::programs::{compiled_probes, programs_dir};
 
 /// What the suite's core did there.
 #[derive(Debug, Default)]
@@ -74,10 +74,12 @@ pub(crate) fn make_root(root: &Path) {
     for (program, into) in &programs {
         place(program, root, into);
     }
-    make_dir(&root.join("suite/programs"));
-    for entry in fs::read_dir(programs_dir()).expect("the programs can be listed") {
-        let entry = entry.expect("an entry");
-        copy(&entry.path(), &root.join("suite/programs").join(entry.file_name()));
+    for (folder, into) in [(programs_dir(), "suite/programs"), (compiled_probes(), "suite/probes")] {
+        make_dir(&root.join(into));
+        for entry in fs::read_dir(folder).expect("the programs can be listed") {
+            let entry = entry.expect("an entry");
+            copy(&entry.path(), &root.join(into).join(entry.file_name()));
+        }
     }
     copy(&workspace_root().join("tests/carried/suite.sh"), &root.join("suite/suite.sh"));
 }

@@ -37,13 +37,16 @@ every control back, and tries in them what must work and what must fail. Nothing
 give to `serve`, or mean to.
 
 Exit codes:
-  0  `serve` starts with these options, or has this state and socket already, and calls run
-  1  it does not, or a required control is missing: the report names the one thing to do
+  0  `serve` starts with these options, or has this state and socket already, and calls run; with --probe: and nothing \
+gets out of a cell
+  1  it does not, or a required control is missing: the report names the one thing to do; or a probe got out, or could \
+not be run
   2  the command line is wrong
   (130 after Ctrl-C, 141 if our standard output was closed)
 
 Examples:
   toolcell doctor
+  toolcell doctor --probe
   toolcell doctor --json | jq '.controls[] | select(.state != \"enforced\")'
   toolcell doctor --accept-unavailable cgroup.memory,cgroup.cpu,cgroup.pids,cpu-clock
 

@@ -95,6 +95,9 @@ pub(crate) struct DoctorArgs {
     /// One JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also run every probe of `toolcell ablate` with all controls on: nothing may get out. Takes a minute
+    #[arg(long, conflicts_with = "ablation")]
+    pub(crate) probe: bool,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
 }

@@ -7,7 +7,7 @@ use toolcell_lab::ablation::outside::{CANARY_VARIABLE, Secret};
 use toolcell_lab::ablation::{self, AblationError, Asked, Battery, BatteryError, Report, Settings};
 
 use super::trial::{self, Order, Refusal, Tried, unless_interrupted};
-use crate::args::AblateArgs;
+use crate::args::{AblateArgs, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render;
@@ -15,6 +15,8 @@ use crate::serve::Place;
 
 /// How long a trial outlives a killed `ablate`; compilers take their time between its start and the first call.
 const IDLE_EXIT_S: u32 = 300;
+/// Calls at once where nobody says how many.
+const AT_ONCE: usize = 3;
 /// Where files outside of the cells are made: it is no scratch of a cell, of which Landlock would let more be done.
 const OUTSIDE: &str = "/var/tmp";
 
@@ -41,7 +43,7 @@ pub(crate) fn ablate(args: &AblateArgs) -> Result<Exit, Failure> {
     };
     let report = match &args.instance.socket {
         Some(socket) => with_running(&settings, &Client::new(socket))?,
-        None => with_trial(args, &settings)?,
+        None => with_trial(&args.instance.serve(), &settings)?,
     };
     if let Some(path) = &args.html {
         let written = std::fs::write(path, render::page(&report));
@@ -93,14 +95,31 @@ fn with_running(settings: &Settings, client: &Client) -> Result<Report, Failure>
     unless_interrupted(tried(&settings, client))?.map_err(failure)
 }
 
+/// All probes with all controls on, in cells of a trial that is started with these options.
+pub(crate) fn baseline(serve: &ServeArgs) -> Result<Report, Failure> {
+    let battery = Battery::embedded().map_err(|error| {
+        let remedy = error.remedy();
+        Failure::new(Exit::Failed, error, remedy)
+    })?;
+    let settings = Settings {
+        binary: std::env::current_exe().map_err(|error| Failure::plain(Exit::Failed, error))?,
+        folder: PathBuf::from(OUTSIDE),
+        programs: None,
+        battery,
+        asked: Asked { controls: Vec::new(), pairs: Vec::new(), declared: false },
+        in_flight: AT_ONCE,
+        canary: None,
+    };
+    with_trial(serve, &settings)
+}
+
 /// With an instance of its own, which switches controls off if that was asked for.
-fn with_trial(args: &AblateArgs, settings: &Settings) -> Result<Report, Failure> {
-    let serve = args.instance.serve();
-    let place = Place::of(&serve).map_err(|error| refused(Refusal::of(&error)))?;
+fn with_trial(serve: &ServeArgs, settings: &Settings) -> Result<Report, Failure> {
+    let place = Place::of(serve).map_err(|error| refused(Refusal::of(&error)))?;
     let canary = Secret::fresh().map_err(failure)?;
     let settings = Settings { canary: Some(canary.clone()), ..settings.clone() };
     let order = Order {
-        args: &serve,
+        args: serve,
         place: &place,
         accepted: place.accepted(),
         is_ablating: !settings.asked.is_baseline(),

@@ -7,9 +7,11 @@
 use anyhow::Context as _;
 use toolcell_client::Client;
 use toolcell_doctor::{Built, Looked, assess, host_facts, warnings};
+use toolcell_lab::ablation::Report;
 use toolcell_types::ControlId;
 use toolcell_types::doctor::{CheckState, DoctorReport, HostFacts, ServeCheck, SurveyAct};
 
+use super::ablate;
 use super::trial::{self, Order, Refusal, Tried};
 use crate::args::{DoctorArgs, ServeArgs};
 use crate::exit::Exit;
@@ -24,12 +26,28 @@ const IDLE_EXIT_S: u32 = 30;
 /// Prints the report. Exit 0 only if `serve` starts with these options, or serves with this state already, and calls run.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     let report = examine(&args.serve)?;
+    // Where no call runs nothing can be tried.
+    let can_try = report.ready || report.serve.served_by.is_some();
+    let probes = if args.probe && can_try { Some(ablate::baseline(&args.serve)?) } else { None };
     if args.json {
-        render::value(&report)?;
+        render::value(&Told { doctor: &report, probes: probes.as_ref() })?;
     } else {
         render::out(render::doctor(&report).as_bytes())?;
+        if let Some(probes) = &probes {
+            render::out(format!("\n{}", render::ablate(probes)).as_bytes())?;
+        }
     }
-    Ok(if report.ready { Exit::Ok } else { Exit::Failed })
+    let is_tight = probes.as_ref().is_none_or(|probes| probes.summary.good);
+    Ok(if report.ready && is_tight { Exit::Ok } else { Exit::Failed })
+}
+
+/// What is printed as JSON: the report, and with `--probe` what the probes came to beside it.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    doctor: &'a DoctorReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probes: Option<&'a Report>,
 }
 
 fn examine(args: &ServeArgs) -> Result<DoctorReport, Failure> {
