@@ -1,7 +1,7 @@
 // class: init
 // tries: take a descriptor from the cell's init, which is its parent
 // stopped-by: seccomp namespace.user capabilities landlock.fs landlock.net landlock.scope
-// source: pidfd_getfd(2), CVE-2024-21626
+// source: pidfd_getfd(2), bubblewrap (pid 1 robbed of descriptors)
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <unistd.h>
