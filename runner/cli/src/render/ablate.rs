@@ -1,4 +1,4 @@
-//! What `toolcell ablate` found, for a terminal of 100 columns and for a page ([`page`]).
+//! What `toolcell ablate` found, for a terminal of 100 columns and for a page ([`page()`]).
 //!
 //! First the figures, then what each control is worth, then what each probe declares, then what went wrong, and the
 //! verdict at the end, where a person looks first.

@@ -1,7 +1,7 @@
 //! The matrix as one page: no script, nothing from elsewhere, light and dark, on screen and on paper.
 //!
 //! Colours are told apart by people who see few of them, and each has a symbol. Guarantees: every text that came from
-//! elsewhere is escaped where it is put in ([`text`]).
+//! elsewhere is escaped where it is put in ([`text()`]).
 
 mod lists;
 mod matrix;

@@ -69,6 +69,25 @@ fn declaration(state: Declared, why: Option<&str>) -> Declaration {
     }
 }
 
+/// One with each outcome.
+fn rows() -> Vec<ProbeRow> {
+    let mut probes = vec![
+        row("key-add.c", Class::KernelSurface, stopped()),
+        row("file-read-0.py", Class::Files, stopped()),
+        row("file-open.py", Class::Files, reached("a file of the machine's <i>")),
+        row("file-broken.sh", Class::Files, broken()),
+        row("vsock.c", Class::SocketFamilies, Outcome::NotApplicable { why: "this kernel has no vsock".to_owned() }),
+        row("bpf.c", Class::KernelSurface, Outcome::NotRun { why: "there is no C compiler here".to_owned() }),
+        row("perf.c", Class::KernelSurface, Outcome::NotRun { why: "there is no C compiler here".to_owned() }),
+        row("posture-mounts.py", Class::Posture, stopped()),
+    ];
+    probes[0].without[1].outcome = broken();
+    probes[0].declared = Some(declaration(Declared::Holds, Some("cannot be tried alone: seccomp")));
+    probes[1].declared = Some(declaration(Declared::Holds, None));
+    probes[2].declared = Some(declaration(Declared::Fails, Some("with seccomp alone: reached, it")));
+    probes
+}
+
 /// One of everything.
 fn report() -> Report {
     let many: Vec<Through> = (0..12).map(|number| through(&format!("file-read-{number}.py"), Class::Files)).collect();
@@ -93,20 +112,6 @@ fn report() -> Report {
         not_possible: Some("without a user namespace of its own a cell of an ordinary user has no other".to_owned()),
         ..control(ControlId::NamespaceUser)
     };
-    let mut probes = vec![
-        row("key-add.c", Class::KernelSurface, stopped()),
-        row("file-read-0.py", Class::Files, stopped()),
-        row("file-open.py", Class::Files, reached("a file of the machine's <i>")),
-        row("file-broken.sh", Class::Files, broken()),
-        row("vsock.c", Class::SocketFamilies, Outcome::NotApplicable { why: "this kernel has no vsock".to_owned() }),
-        row("bpf.c", Class::KernelSurface, Outcome::NotRun { why: "there is no C compiler here".to_owned() }),
-        row("perf.c", Class::KernelSurface, Outcome::NotRun { why: "there is no C compiler here".to_owned() }),
-        row("posture-mounts.py", Class::Posture, stopped()),
-    ];
-    probes[0].without[1].outcome = broken();
-    probes[0].declared = Some(declaration(Declared::Holds, Some("cannot be tried alone: seccomp")));
-    probes[1].declared = Some(declaration(Declared::Holds, None));
-    probes[2].declared = Some(declaration(Declared::Fails, Some("with seccomp alone: reached, it")));
     Report {
         machine: Machine {
             version: "0.1.0".to_owned(),
@@ -141,7 +146,7 @@ fn report() -> Report {
             falls: Vec::new(),
             not_possible: None,
         }],
-        probes,
+        probes: rows(),
         left: vec!["/tmp/probe-1".to_owned()],
     }
 }
