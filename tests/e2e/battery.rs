@@ -26,12 +26,15 @@ fn opens() -> Opens {
     Opens::read(&std::fs::read_to_string(probes_dir().join("opens.toml")).unwrap(), &probe_names()).unwrap()
 }
 
-/// Every probe was run, and none got out of a cell with all controls.
-fn assert_tight(report: &Value) {
+/// So many probes apply at least, on any machine that has Python.
+const APPLY: u64 = 90;
+
+/// Every probe was run, so many at least apply, and none got out of a cell with all controls.
+fn assert_tight(report: &Value, apply: u64) {
     let summary = &report["summary"];
     let none = ["reached", "broken", "not_run"].map(|name| summary[name].as_u64().unwrap());
     assert_eq!(none, [0, 0, 0], "{summary}: {:#?}", unlike(report, &["stopped", "not_applicable"]));
-    assert!(summary["stopped"].as_u64().unwrap() >= 90, "so many apply here: {summary}");
+    assert!(summary["stopped"].as_u64().unwrap() >= apply, "so many apply here: {summary}");
 }
 
 /// Probes whose baseline is none of these.
@@ -41,27 +44,34 @@ fn unlike(report: &Value, expected: &[&str]) -> Vec<Value> {
     others.map(|row| serde_json::json!([row["id"], row["baseline"]])).collect()
 }
 
+/// A whole run is long, and made once by `tests/run` with the release binary: `TOOLCELL_ABLATE_REPORT` names what
+/// `toolcell ablate --declared --json` has printed. Without it this is a part that takes a minute, and no control's weight.
 #[test]
 fn nothing_gets_out_and_every_control_carries_weight() {
     needs!(Need::Root, Need::Tool("gcc"), Need::Tool("python3"));
-    let state = tempfile::tempdir_in("/var/tmp").unwrap();
-    let mut line = toolcell(&["ablate", "--declared", "--json", "--state"]);
-    let finished = run(line.arg(state.path().join("state")));
-    let report = finished.json();
-    assert_tight(&report);
-    let wrong: Vec<&Value> =
-        report["probes"].as_array().unwrap().iter().filter(|row| row["declared"]["state"] == "fails").collect();
+    let given = std::env::var_os("TOOLCELL_ABLATE_REPORT");
+    let report: Value = match &given {
+        Some(path) => serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap(),
+        None => {
+            let classes = "^(network|abstract-sockets|path-sockets|ipc|secrets)$";
+            let controls = "namespace.net,namespace.ipc,environment.allowlist";
+            let state = tempfile::tempdir_in("/var/tmp").unwrap();
+            let mut line = toolcell(&["ablate", "--declared", "--json", "--controls", controls, "--probes", classes]);
+            run(line.arg("--state").arg(state.path().join("state"))).json()
+        }
+    };
+    assert_tight(&report, if given.is_some() { APPLY } else { 20 });
+    let rows = report["probes"].as_array().unwrap().iter();
+    let wrong: Vec<&Value> = rows.filter(|row| row["declared"]["state"] == "fails").collect();
     assert!(wrong.is_empty(), "not as declared: {wrong:#?}");
-    // Each control alone holds something that nothing else holds, where its others are off.
     let rows = report["controls"].as_array().unwrap();
-    for id in ControlId::ALL {
+    for id in ControlId::ALL.into_iter().filter(|_| given.is_some()) {
         let row = rows.iter().find(|row| row["id"] == id.as_str()).expect("every control was switched off");
         assert!(row["stops_alone"].as_u64().unwrap() > 0, "{id} carries no weight: {row}");
     }
     let difference = opens().compare(&report).unwrap();
     assert_eq!(difference.unexpected, Vec::<String>::new(), "more gets out than the table says");
     assert_eq!(difference.closed, Vec::<String>::new(), "the table says of more that it gets out");
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn nothing_gets_out_of_an_ordinary_user_s_cells() {
     let finished =
         run(&mut user.toolcell(&["ablate", "--controls", "none", "--json", "--accept-unavailable", MISSING]));
     let report = finished.json();
-    assert_tight(&report);
+    assert_tight(&report, APPLY);
     let missing: BTreeSet<&str> = report["unavailable"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(missing, MISSING.split(',').collect(), "what is missing is said, and no more");
     assert_eq!(finished.code, 0, "{}", finished.stderr);
@@ -86,7 +96,7 @@ fn probes_that_need_no_python_get_out_of_no_cell_here() {
         line.arg("--programs").arg(compiled);
     }
     let finished = run(line.arg("--state").arg(state.path().join("state")));
-    assert_tight(&finished.json());
+    assert_tight(&finished.json(), APPLY);
     assert_eq!(finished.code, 0, "{}", finished.stderr);
 }
 
@@ -98,7 +108,7 @@ fn doctor_runs_the_probes_too() {
     let finished = run(line.arg(state.path().join("state")).args(["--socket", "/run/toolcell/no-such.sock"]));
     let report = finished.json();
     assert_eq!((&report["ready"], &report["probes"]["summary"]["good"]), (&true.into(), &true.into()), "{report}");
-    assert_tight(&report["probes"]);
+    assert_tight(&report["probes"], APPLY);
     assert_eq!(finished.code, 0, "{}", finished.stderr);
 }
 
@@ -118,4 +128,11 @@ fn what_a_call_brings_is_on_no_command_line_of_ours() {
     assert_eq!(holders, [tool.pid], "the tool itself and nobody else");
     assert_eq!(running.cancel().status() / 100, 2);
     let _answer = running.answer();
+}
+
+#[test]
+fn the_table_in_the_security_page_is_the_probes_table() {
+    let page = std::fs::read_to_string(workspace_root().join("SECURITY.md")).unwrap();
+    let table = opens().to_markdown();
+    assert!(page.contains(&table), "SECURITY.md has another table; what opens.toml comes to:\n{table}");
 }

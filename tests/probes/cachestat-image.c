@@ -1,6 +1,6 @@
 // class: page-cache
 // tries: ask which pages of a program of the host are in the page cache, which tells what others run
-// stopped-by: identity.unprivileged
+// stopped-by: seccomp identity.unprivileged
 // source: CVE-2019-5489, cachestat(2)
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -47,6 +47,19 @@ impl Opens {
         Ok(opens)
     }
 
+    /// The table as SECURITY.md shows it: a row for each control, with what gets out without it.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = "| without | gets out, with all other controls on |\n|---|---|\n".to_owned();
+        for id in ControlId::ALL {
+            let names: Vec<String> =
+                self.0.get(id.as_str()).into_iter().flat_map(BTreeMap::keys).map(|name| format!("`{name}`")).collect();
+            let opens = if names.is_empty() { "nothing".to_owned() } else { names.join(" ") };
+            text += &format!("| `{id}` | {opens} |\n");
+        }
+        text
+    }
+
     /// Compares it with a report of `toolcell ablate --json`. Controls that were not switched off in it, and probes that
     /// were not run or whose kernel has not what they try, say nothing.
     ///
@@ -111,6 +124,13 @@ mod tests {
                 {"id": "namespace.mount", "is_unavailable": false, "not_possible": "x", "opens": []},
             ],
         })
+    }
+
+    #[test]
+    fn every_control_has_a_row() {
+        let table = Opens::read(TABLE, &probes()).unwrap().to_markdown();
+        assert_eq!(table.lines().count(), 2 + ControlId::ALL.len());
+        assert!(table.contains("| `seccomp` | `io-uring.c` `key-add.c` |\n| `identity.unprivileged` | nothing |\n"));
     }
 
     #[test]
