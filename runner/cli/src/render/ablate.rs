@@ -97,9 +97,14 @@ fn opens(row: &ControlRow) -> String {
     match &row.not_possible {
         _ if row.is_unavailable => "not tried: this machine lacks it".to_owned(),
         Some(why) => format!("not possible here: {}", clean(why)),
-        None if row.opens.is_empty() => "nothing: second lines hold".to_owned(),
+        None if row.opens.is_empty() => nothing(row).to_owned(),
         None => by_class(&row.opens),
     }
+}
+
+/// That nothing opens proves a second line only if something was tried that the control stops.
+fn nothing(row: &ControlRow) -> &'static str {
+    if row.declared_by == 0 { "nothing: no attack was tried that it stops" } else { "nothing: second lines hold" }
 }
 
 fn facts(row: &ControlRow) -> String {

@@ -105,9 +105,11 @@ fn report() -> Report {
     let seccomp = ControlRow {
         shown_by: vec!["posture-seccomp.c".to_owned()],
         broken: vec![through("key-add.c", Class::KernelSurface)],
+        declared_by: 2,
         ..control(SECCOMP)
     };
     let cpu = ControlRow { is_unavailable: true, ..control(CPU) };
+    let cgroup = control(ControlId::NamespaceCgroup);
     let user = ControlRow {
         not_possible: Some("without a user namespace of its own a cell of an ordinary user has no other".to_owned()),
         ..control(ControlId::NamespaceUser)
@@ -120,7 +122,7 @@ fn report() -> Report {
             accepted_unavailable: vec![CPU],
         },
         asked: Asked {
-            controls: vec![ControlId::NamespaceUser, MOUNT, SECCOMP, CPU],
+            controls: vec![ControlId::NamespaceUser, MOUNT, ControlId::NamespaceCgroup, SECCOMP, CPU],
             pairs: vec![vec![MOUNT, SECCOMP]],
             declared: true,
         },
@@ -138,7 +140,7 @@ fn report() -> Report {
             ..Summary::default()
         },
         unavailable: vec![CPU],
-        controls: vec![user, mount, seccomp, cpu],
+        controls: vec![user, mount, cgroup, seccomp, cpu],
         pairs: vec![PairRow {
             off: vec![MOUNT, SECCOMP],
             opens: vec![through("handle-open.c", Class::Files), through("file-read-0.py", Class::Files)],

@@ -2,7 +2,7 @@
 
 use toolcell_lab::ablation::{ControlRow, Declaration, Declared, Outcome, PairRow, ProbeRow, Report, Through};
 
-use super::super::{alone, by_class, names};
+use super::super::{alone, by_class, names, nothing};
 use super::text::text;
 
 /// What opens without each control.
@@ -21,7 +21,10 @@ fn control(row: &ControlRow) -> String {
     let opens = match &row.not_possible {
         _ if row.is_unavailable => "<span class=\"faint\">not tried: this machine lacks it</span>".to_owned(),
         Some(why) => format!("<span class=\"faint\">not possible here: {}</span>", text(why)),
-        None if row.opens.is_empty() => "<span class=\"hold\">nothing: second lines hold</span>".to_owned(),
+        None if row.opens.is_empty() && row.declared_by == 0 => {
+            format!("<span class=\"faint\">{}</span>", nothing(row))
+        }
+        None if row.opens.is_empty() => format!("<span class=\"hold\">{}</span>", nothing(row)),
         None => opened(&row.opens),
     };
     let mut more = Vec::new();
