@@ -8,7 +8,8 @@ use toolcell_types::{ControlId, ControlState, ErrorCode, Verdict, Verification};
 fn expected(id: ControlId) -> Verification {
     match id.as_str() {
         "output.cap" | "environment.allowlist" => Verification::Configured,
-        "landlock.fs" | "landlock.net" | "landlock.scope" => Verification::Probed,
+        "landlock.fs" | "landlock.net" | "landlock.scope" | "userns.nested" | "root.readonly" | "proc.masked"
+        | "namespace.net" | "capabilities" | "rlimits" | "seccomp" => Verification::Probed,
         _ => Verification::ReadBack,
     }
 }

@@ -14,13 +14,17 @@ for name in names:
     except OSError as error:
         failed.add(errno.errorcode[error.errno])
         continue
-    print("REACHED", name, line)
-    sys.exit(0)
+    if line:
+        print("REACHED", name, line)
+        sys.exit(0)
+    failed.add("nothing in it")
 try:
     folder = os.open("/proc", os.O_PATH)
     file = os.open("interrupts", os.O_RDONLY, dir_fd=folder)
-    print("REACHED interrupts by a descriptor:", os.read(file, 40).decode().strip())
-    sys.exit(0)
+    line = os.read(file, 40).decode().strip()
+    if line:
+        print("REACHED interrupts by a descriptor:", line)
+        sys.exit(0)
 except OSError as error:
     failed.add(errno.errorcode[error.errno])
 print("STOPPED open:", " ".join(sorted(failed)))

@@ -13,4 +13,7 @@ try:
 except OSError as error:
     print("STOPPED open or read:", errno.errorcode[error.errno])
     sys.exit(1)
+if not line:
+    print("STOPPED nothing in it")
+    sys.exit(1)
 print("REACHED", line)

@@ -9,7 +9,7 @@ found = []
 for line in open("/proc/self/mountinfo"):
     place, options = line.split()[4:6]
     options = options.split(",")
-    if "nosuid" not in options or ("nodev" not in options and place != "/dev"):
+    if "nosuid" not in options or ("nodev" not in options and not (place + "/").startswith("/dev/")):
         found.append(place)
 if found:
     print("REACHED", len(found), "mounts, the first at", found[0])

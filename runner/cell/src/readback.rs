@@ -2,6 +2,7 @@
 //!
 //! Each control is compared: what was asked for, what the kernel says now. Only what agrees is `enforced`.
 
+mod item;
 mod limits;
 mod mounts;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use toolcell_types::plan::LaunchFault;
 use toolcell_types::{ControlId, ControlReport, ControlSet, ControlState, Fact, Facts, Limits, Verification};
 
+use self::item::{Item, with_tries};
 use crate::cgroup::Cgroup;
 use crate::devtree::Nodes;
 use crate::ids::Ids;
@@ -106,21 +108,6 @@ pub(crate) struct Terms {
     pub(crate) is_survey: bool,
 }
 
-/// One compared control.
-struct Item {
-    id: ControlId,
-    holds: bool,
-    verification: Verification,
-    requested: Facts,
-    observed: Facts,
-}
-
-impl Item {
-    fn read_back(id: ControlId, holds: bool, requested: Facts, observed: Facts) -> Self {
-        Self { id, holds, verification: Verification::ReadBack, requested, observed }
-    }
-}
-
 /// Compares all 29 and reports them in the order of the list. A control that was switched off is reported so once it was
 /// seen not to hold; so is one that falls with it and does not.
 ///
@@ -194,6 +181,8 @@ fn compare(expected: &Expected<'_>) -> Read<Vec<Item>> {
     items.extend(status_items(&process, &status, expected)?);
     items.extend(limits::group_items(&process, expected)?);
     items.push(limits::rlimits(&process, expected)?);
+    let items = items.into_iter().map(|item| with_tries(item, &expected.probes));
+    let mut items: Vec<Item> = items.collect();
     items.push(limits::tmp_quota(&process, expected.limits)?);
     items.extend(own_items(expected));
     Ok(items)
@@ -308,11 +297,12 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
                 .with("gids", Fact::Ints(gids))
                 .with("groups", Fact::Ints(groups)),
         ),
-        Item::read_back(
-            ControlId::UsernsNested,
-            probes.max_user_namespaces == 0 && probes.userns_errno == nix::libc::ENOSPC,
-            Facts::new().with("max_user_namespaces", 0_u64),
-            Facts::new().with("max_user_namespaces", Fact::Int(probes.max_user_namespaces.into())).with(
+        Item {
+            id: ControlId::UsernsNested,
+            holds: probes.max_user_namespaces == 0 && probes.userns_errno == nix::libc::ENOSPC,
+            verification: Verification::Probed,
+            requested: Facts::new().with("max_user_namespaces", 0_u64),
+            observed: Facts::new().with("max_user_namespaces", Fact::Int(probes.max_user_namespaces.into())).with(
                 "unshare_with_all_capabilities",
                 if probes.userns_errno == 0 {
                     "allowed".to_owned()
@@ -320,7 +310,7 @@ fn status_items(process: &Process, status: &Status, expected: &Expected<'_>) -> 
                     toolcell_types::names::errno(probes.userns_errno)
                 },
             ),
-        ),
+        },
         Item::read_back(
             ControlId::FdsClosed,
             open_after_exec == [0, 1, 2],

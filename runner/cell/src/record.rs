@@ -170,7 +170,37 @@ pub(crate) struct Probes {
     pub(crate) max_user_namespaces: i32,
     /// Errno of making a user namespace; 0 if it was made.
     pub(crate) userns_errno: i32,
+    /// Errno of making a file in the root; 0 if it was made. From here on [`NOT_TRIED`] where it was not tried.
+    pub(crate) root_errno: i32,
+    /// Errno of opening a file of /proc/sys for writing.
+    pub(crate) proc_errno: i32,
+    /// Errno of finding a route to another machine.
+    pub(crate) route_errno: i32,
+    /// Errno of an act that takes a capability.
+    pub(crate) capability_errno: i32,
+    /// Errno of raising a hard limit.
+    pub(crate) rlimit_errno: i32,
+    /// Errno of a system call that the filter refuses.
+    pub(crate) filter_errno: i32,
 }
+
+impl Probes {
+    /// Nothing was tried yet of what may be left untried.
+    pub(crate) fn untried() -> Self {
+        Self {
+            root_errno: NOT_TRIED,
+            proc_errno: NOT_TRIED,
+            route_errno: NOT_TRIED,
+            capability_errno: NOT_TRIED,
+            rlimit_errno: NOT_TRIED,
+            filter_errno: NOT_TRIED,
+            ..Self::default()
+        }
+    }
+}
+
+/// In the place of an errno: the act was not tried, as its control is switched off or it could do harm without another.
+pub(crate) const NOT_TRIED: i32 = -1;
 
 /// How the main process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +228,8 @@ pub(crate) enum Record {
 }
 
 /// Every record has this size, far below PIPE_BUF.
-pub(crate) const RECORD_BYTES: usize = 32;
+pub(crate) const RECORD_BYTES: usize = 56;
+const NUMBERS: usize = RECORD_BYTES / 4 - 1;
 const _: () = assert!(RECORD_BYTES < 512, "a record must be written in one piece");
 
 /// The id maps are written.
@@ -209,16 +240,34 @@ pub(crate) const WORD_GO: u8 = 2;
 impl Record {
     /// The bytes of it.
     pub(crate) fn encode(self) -> [u8; RECORD_BYTES] {
-        let (kind, head, numbers): (u8, [u8; 3], [i32; 7]) = match self {
+        let numbers = |some: &[i32]| {
+            let mut all = [0; NUMBERS];
+            all.iter_mut().zip(some).for_each(|(slot, number)| *slot = *number);
+            all
+        };
+        let (kind, head, numbers): (u8, [u8; 3], [i32; NUMBERS]) = match self {
             Self::Failed(error) => {
                 let index = i32::try_from(error.index).unwrap_or(i32::MAX);
-                (1, [error.stage.number(), error.op.number(), 0], [error.errno, index, 0, 0, 0, 0, 0])
+                (1, [error.stage.number(), error.op.number(), 0], numbers(&[error.errno, index]))
             }
             Self::Armed(probes) => {
                 let abi = i32::try_from(probes.landlock_abi).unwrap_or(i32::MAX);
-                let errnos = [probes.fs_errno, probes.net_errno, probes.abstract_errno, probes.signal_errno];
-                let [fs, net, abst, signal] = errnos;
-                (2, [0; 3], [abi, fs, net, abst, signal, probes.max_user_namespaces, probes.userns_errno])
+                let found = [
+                    abi,
+                    probes.fs_errno,
+                    probes.net_errno,
+                    probes.abstract_errno,
+                    probes.signal_errno,
+                    probes.max_user_namespaces,
+                    probes.userns_errno,
+                    probes.root_errno,
+                    probes.proc_errno,
+                    probes.route_errno,
+                    probes.capability_errno,
+                    probes.rlimit_errno,
+                    probes.filter_errno,
+                ];
+                (2, [0; 3], found)
             }
             Self::Ended { end, at_us } => {
                 let (how, code) = match end {
@@ -227,7 +276,7 @@ impl Record {
                 };
                 let high = i32::try_from(at_us >> 31).unwrap_or(i32::MAX);
                 let low = i32::try_from(at_us & 0x7fff_ffff).unwrap_or(i32::MAX);
-                (3, [how, 0, 0], [code, high, low, 0, 0, 0, 0])
+                (3, [how, 0, 0], numbers(&[code, high, low]))
             }
         };
         let mut bytes = [0_u8; RECORD_BYTES];
@@ -262,6 +311,12 @@ impl Record {
                 signal_errno: next()?,
                 max_user_namespaces: next()?,
                 userns_errno: next()?,
+                root_errno: next()?,
+                proc_errno: next()?,
+                route_errno: next()?,
+                capability_errno: next()?,
+                rlimit_errno: next()?,
+                filter_errno: next()?,
             })),
             3 => {
                 let code = next()?;
@@ -288,6 +343,7 @@ mod tests {
         let records = [
             Record::Failed(StageError { stage: Stage::Exec, op: Op::Exec, errno: 2, index: 7 }),
             Record::Armed(Probes { landlock_abi: 7, fs_errno: 13, userns_errno: 28, ..Probes::default() }),
+            Record::Armed(Probes { root_errno: 30, filter_errno: NOT_TRIED, ..Probes::default() }),
             Record::Ended { end: MainEnd::Exited(137), at_us: u64::from(u32::MAX) * 1000 },
             Record::Ended { end: MainEnd::Signaled(9), at_us: 1 },
         ];

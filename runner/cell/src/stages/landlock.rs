@@ -66,7 +66,13 @@ pub(crate) fn best_abi() -> Option<Abi> {
 }
 
 /// Restricts the calling thread for good and tries what must not work any more. What is switched off is tried as well.
-pub(super) fn restrict(abi: Abi, off: ControlSet, trial_dir: Option<&OwnedFd>) -> Result<Probes, StageError> {
+/// The value is `probes` with what was found.
+pub(super) fn restrict(
+    probes: Probes,
+    abi: Abi,
+    off: ControlSet,
+    trial_dir: Option<&OwnedFd>,
+) -> Result<Probes, StageError> {
     let instruments = Instruments::prepare(abi, trial_dir)?;
     let before = instruments.try_all(c"before")?;
     if before != Tries::default() {
@@ -83,7 +89,7 @@ pub(super) fn restrict(abi: Abi, off: ControlSet, trial_dir: Option<&OwnedFd>) -
         net_errno: after.net,
         abstract_errno: after.abstract_socket,
         signal_errno: after.signal,
-        ..Probes::default()
+        ..probes
     })
 }
 

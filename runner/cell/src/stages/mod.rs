@@ -14,6 +14,7 @@ mod rlimits;
 mod seccomp;
 mod stdio;
 mod supervise;
+mod tries;
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
@@ -27,7 +28,7 @@ pub(crate) use self::mounts::{
 };
 pub(crate) use self::rlimits::wanted as wanted_rlimits;
 pub(crate) use self::seccomp::{FilterSet, Filters};
-use crate::record::{At as _, Op, Record, Stage, StageError};
+use crate::record::{At as _, Op, Probes, Record, Stage, StageError};
 
 /// User and group id of the cell's init, inside.
 pub(crate) const INIT_ID: u32 = 65_533;
@@ -137,7 +138,9 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     stdio::install(spec)?;
     // With capabilities still there: the probes compare the same act without and with Landlock, under the init's own
     // ids, so that nothing but Landlock can make the difference.
-    let mut probes = landlock::restrict(spec.landlock, spec.off, spec.trial_dir.as_ref())?;
+    let mut tries = Probes::untried();
+    tries::before_landlock(&mut tries, spec.off);
+    let mut probes = landlock::restrict(tries, spec.landlock, spec.off, spec.trial_dir.as_ref())?;
     identity::probe_nested_user_namespace(&mut probes, spec.off)?;
     // Before the change of ids: lowering limits needs nothing, and the next steps must not be stopped by them.
     if is_on(ControlId::Rlimits) {
@@ -153,6 +156,7 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     }
     if is_on(ControlId::NoNewPrivs) {
         capabilities::no_new_privs()?;
+        tries::without_capabilities(&mut probes, spec.off);
     }
     // As the tool's own id: a directory that it may not enter is an error, not a privilege.
     exec::enter_directory(&go)?;
@@ -162,6 +166,7 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     if is_on(ControlId::Seccomp) {
         seccomp::apply(spec.filters.for_tool(!spec.root.mounts.is_empty()), is_on(ControlId::NoNewPrivs))?;
     }
+    tries::under_filter(&mut probes, spec.off);
     // Without no_new_privs a filter is only taken from who has CAP_SYS_ADMIN (seccomp(2)).
     if is_on(ControlId::Capabilities) && !is_on(ControlId::NoNewPrivs) {
         capabilities::empty()?;

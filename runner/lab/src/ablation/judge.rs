@@ -103,6 +103,8 @@ fn judge_controls(asked: Asked<'_>, controls: &[(ControlId, ControlState)]) -> O
 
 fn reached(what: String, witnesses: &[(Witness, bool)]) -> Outcome {
     match witnesses.iter().find(|(_, has_seen)| !has_seen) {
+        // How much of a processor it could have had nobody knows from inside: here the kernel's counter is the word.
+        Some((Witness::Throttled, _)) => Outcome::Stopped { how: format!("held back by the kernel: {what}") },
         Some((witness, _)) => broken(format!("it says REACHED {what}, and the witness {witness} saw nothing of it")),
         None => Outcome::Reached { what },
     }

@@ -78,7 +78,8 @@ fn a_witness_has_the_last_word() {
     // Nothing was held back: that says nothing about a probe that was stopped.
     let free =
         |status, line: &str, saw| Seen { witnesses: vec![(Witness::Throttled, saw)], ..seen(EXITS(status), line) };
-    assert_eq!((word(&free(1, "STOPPED x", true)), word(&free(0, "REACHED x", false))), ("stopped", "broken"));
+    assert_eq!((word(&free(1, "STOPPED x", true)), word(&free(0, "REACHED x", false))), ("stopped", "stopped"));
+    assert_eq!(word(&free(0, "REACHED x", true)), "reached");
     // All of several.
     let two = Seen { witnesses: vec![(Witness::Tcp, true), (Witness::Secret, false)], ..seen(EXITS(0), "REACHED x") };
     assert!(judge(BASELINE, &two).words().contains("the witness secret saw nothing"));
