@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcell_tests::{Instance, Need, Process, Request, Running, Setup, eventually, needs, run, toolcell};
-use toolcell_types::{Answer, ControlId, ErrorCode, Verdict};
+use toolcell_types::{Answer, CallState, ControlId, Effect, ErrorCode, Verdict};
 
 use crate::posture::{limits, outside};
 
@@ -88,8 +88,53 @@ fn with_everything_off_a_call_runs_ends_and_leaves_nothing() {
     assert_eq!(said, format!("was here\n{}\n", own.display()), "{answer:?}");
     assert!(ControlId::ALL.iter().all(|id| state(&answer, *id) == "ablated"), "{answer:?}");
     assert_eq!(answer.usage.left_running_killed, Some(2));
+    assert_eq!(answer.effect, Effect::Unknown, "nobody saw where it could have gone");
     assert!(instance.cell_processes().is_empty());
     drop(instance.stop());
+}
+
+#[test]
+fn an_effect_is_only_said_to_be_none_where_no_way_out_was_open() {
+    needs!(Need::Root);
+    let instance = ablation();
+    let effect = |off: &str, line: &str| {
+        let answer = instance.call(&Request::shell(line).with("ablate", json!([off])));
+        (answer.effect, answer.state)
+    };
+    assert_eq!(effect("namespace.ipc", "true"), (Effect::Applied, CallState::Complete));
+    assert_eq!(effect("namespace.ipc", "exit 1"), (Effect::Unknown, CallState::Unknown));
+    assert_eq!(effect("cgroup.cpu", "exit 1"), (Effect::None, CallState::Failed), "a limit alone opens nothing");
+}
+
+#[test]
+fn descriptors_that_stay_open_reach_neither_the_launcher_nor_the_dev_of_other_cells() {
+    needs!(Need::Root, Need::Tool("python3"));
+    let instance = ablation();
+    let script = "import os\nfor n in os.listdir('/proc/self/fd'):\n  try: print(os.readlink('/proc/self/fd/' + n))\n  except OSError: pass\n";
+    let request = Request::exec(&["python3", "-c", script]).with("ablate", json!(["fds.closed"]));
+    let said = serde_json::to_value(instance.call(&request).stdout).unwrap();
+    let links: Vec<&str> = said.as_str().unwrap().lines().filter(|link| !link.starts_with("/proc/")).collect();
+    assert!(links.contains(&"/usr"), "a folder of the machine: {links:?}");
+    assert!(links.iter().all(|link| !link.contains("anon_inode") && !link.contains("tasks")), "{links:?}");
+    // The launcher's user, with a root that can be written: what every cell shares stays as it is.
+    let off = json!(["root.readonly", "identity.unprivileged"]);
+    let spoil = "chmod 700 /dev; chmod 600 /dev/full; stat -c %a /dev /dev/full";
+    let answer = instance.call(&Request::shell(spoil).with("ablate", off));
+    assert_eq!(serde_json::to_value(&answer.stdout).unwrap(), "755\n666\n", "{answer:?}");
+    assert_eq!(instance.call(&Request::exec(&["true"])).state, CallState::Complete);
+}
+
+#[test]
+fn a_mark_that_the_daemon_made_says_nothing_about_the_mode() {
+    needs!(Need::Root);
+    let home = Instance::start().stop();
+    let mark = home.state().join("ablation");
+    std::fs::write(&mark, "").unwrap();
+    std::os::unix::fs::chown(&mark, Some(home.uid_base()), Some(home.uid_base())).unwrap();
+    let (home, refused) = home.fails_to_start();
+    assert!(refused.stderr.contains("look who made it"), "{}", refused.stderr);
+    let (_home, refused) = home.with_flags(&["--ablation"]).fails_to_start();
+    assert!(refused.stderr.contains("look who made it"), "{}", refused.stderr);
 }
 
 #[test]

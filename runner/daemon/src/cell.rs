@@ -23,6 +23,8 @@ use crate::plan::{PlanFault, Planned, Prospect};
 
 /// How long the launcher may take beyond what it was told: to build a cell while it builds others, or to empty one.
 const SILENCE: Duration = Duration::from_secs(120);
+/// For a call whose wall clock is switched off: no machine is up for so long. It ends by itself, or is cancelled.
+const NO_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A cell that is, or is about to be, ready; or why there is none.
 #[derive(Debug)]
@@ -234,7 +236,8 @@ pub(crate) async fn run(daemon: &Daemon, Ready { pending, held }: Ready) -> Resu
         Held::Over(end) => (end, None),
         Held::Armed { .. } if live.is_cancelled() => (End::NeverLetGo, None),
         Held::Armed { cell, controls, stdout, stderr } => {
-            let wall = Duration::from_millis(pending.definition.limits.wall_ms);
+            let is_limited = !pending.definition.ablated.has(ControlId::WallClock);
+            let wall = if is_limited { Duration::from_millis(pending.definition.limits.wall_ms) } else { NO_LIMIT };
             let started = (controls, daemon.clock.wall());
             supervise((cell, live), started, (stdout, stderr), wall).await?
         }

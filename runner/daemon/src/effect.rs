@@ -1,7 +1,7 @@
 //! From the verdict to the effect, and with it status and error. Pure.
 //!
-//! This version opens no channel to the outside: the effect is `none` if the tree is gone, and `unknown` if nobody saw
-//! that. `status` is `unknown` exactly when the effect is; `transient` when the effect is none and either no program ran
+//! A cell has no channel to the outside but in ablation mode: the effect is `none` if the tree is gone, and `unknown` if
+//! nobody saw that. With a channel it is `applied` on a complete exit, else `unknown`. `status` is `unknown` exactly when the effect is; `transient` when the effect is none and either no program ran
 //! for want of something that comes back by itself, or the tool said so by its exit code; else `ok`.
 
 use toolcell_receipts::statement::EffectBasis;
@@ -41,18 +41,23 @@ impl Settled {
 /// Attests the effect.
 pub(crate) fn attest(judged: Judged) -> Settled {
     let pending = judged.pending();
-    let attested = weigh(judged.seen(), &pending.complete_exit_codes, &pending.transient_exit_codes);
+    let is_open = !pending.definition.effect_channels.is_empty();
+    let attested = weigh((judged.seen(), is_open), &pending.complete_exit_codes, &pending.transient_exit_codes);
     Settled { judged, attested }
 }
 
-/// The rules. Exit codes are those that mean success, then those that mean "try again".
-pub(crate) fn weigh(seen: &Seen, complete: &[i32], transient: &[i32]) -> Attested {
-    let (effect, basis) = if seen.tree_gone {
-        (Effect::None, EffectBasis::NoOpenChannel)
-    } else {
-        (Effect::Unknown, EffectBasis::TreeNotGone)
-    };
+/// The rules. With what was seen stands whether a channel to the outside was open. Exit codes are those that mean success,
+/// then those that mean "try again".
+pub(crate) fn weigh((seen, is_open): (&Seen, bool), complete: &[i32], transient: &[i32]) -> Attested {
     let is_complete = matches!(seen.verdict, Verdict::Exited { exit_code } if complete.contains(&exit_code));
+    // A tool that was never let go did nothing, whatever it could have done; of a lost one nobody knows.
+    let may_have_acted = seen.started_on.is_some() || seen.verdict == Verdict::Lost;
+    let (effect, basis) = match (seen.tree_gone, is_open && may_have_acted) {
+        (false, _) => (Effect::Unknown, EffectBasis::TreeNotGone),
+        (true, false) => (Effect::None, EffectBasis::NoOpenChannel),
+        (true, true) if is_complete => (Effect::Applied, EffectBasis::OpenChannel),
+        (true, true) => (Effect::Unknown, EffectBasis::OpenChannel),
+    };
     let is_transient = match &seen.verdict {
         Verdict::Exited { exit_code } => transient.contains(exit_code),
         Verdict::StartFailed { errno, .. } => COMES_BACK.contains(&errno.as_str()),
@@ -82,7 +87,11 @@ const COMES_BACK: [&str; 9] = ["EAGAIN", "EBUSY", "EINTR", "EMFILE", "ENFILE", "
 fn error(seen: &Seen, effect: Effect) -> ToolError {
     let mut findings = seen.findings.clone();
     if effect == Effect::Unknown {
-        findings.push("processes of the call may still be there, so that its effect is unknown".to_owned());
+        let why = match seen.tree_gone {
+            true => "a way to the outside was open (ablation mode), so that its effect is unknown",
+            false => "processes of the call may still be there, so that its effect is unknown",
+        };
+        findings.push(why.to_owned());
     }
     ToolError {
         code: seen.verdict.cause().to_owned(),
@@ -123,7 +132,7 @@ mod tests {
     }
 
     fn row(verdict: Verdict, tree_gone: bool) -> (Effect, Status, bool, Option<bool>) {
-        let attested = weigh(&seen(verdict, tree_gone), &[0, 3], &[75]);
+        let attested = weigh((&seen(verdict, tree_gone), false), &[0, 3], &[75]);
         (attested.effect, attested.status, attested.is_error, attested.error.map(|error| error.retryable))
     }
 
@@ -167,12 +176,30 @@ mod tests {
         for verdict in [exited(0), exited(75), Verdict::Lost, Verdict::WallLimit, failed("ENOMEM")] {
             assert_eq!(row(verdict, false), (Effect::Unknown, Status::Unknown, true, Some(false)));
         }
-        assert_eq!(weigh(&seen(exited(0), false), &[0], &[]).basis, EffectBasis::TreeNotGone);
+        assert_eq!(weigh((&seen(exited(0), false), false), &[0], &[]).basis, EffectBasis::TreeNotGone);
+    }
+
+    #[test]
+    fn with_a_channel_open_only_a_good_exit_says_what_was_done() {
+        let of = |verdict: Verdict, started_on| {
+            let attested = weigh((&Seen { started_on, ..seen(verdict, true) }, true), &[0], &[75]);
+            (attested.effect, attested.basis, attested.status)
+        };
+        let started = Some(toolcell_receipts::UnixMicros(1));
+        let open = EffectBasis::OpenChannel;
+        assert_eq!(of(exited(0), started), (Effect::Applied, open, Status::Ok));
+        for verdict in [exited(1), exited(75), Verdict::WallLimit] {
+            assert_eq!(of(verdict, started), (Effect::Unknown, open, Status::Unknown));
+        }
+        assert_eq!(of(Verdict::Lost, None), (Effect::Unknown, open, Status::Unknown));
+        let none = (Effect::None, EffectBasis::NoOpenChannel);
+        let (effect, basis, _) = of(failed("EPERM"), None);
+        assert_eq!((effect, basis), none, "what was never let go did nothing");
     }
 
     #[test]
     fn the_code_of_an_error_is_the_cause() {
-        let error = weigh(&seen(Verdict::WallLimit, true), &[0], &[]).error.unwrap();
+        let error = weigh((&seen(Verdict::WallLimit, true), false), &[0], &[]).error.unwrap();
         assert_eq!((error.code.as_str(), error.message.as_str(), error.remedy.as_str()), ("wall_limit", "m", "r"));
     }
 }

@@ -11,7 +11,7 @@ use toolcell_policy::AdmittedCall;
 use toolcell_receipts::UnixMicros;
 use toolcell_receipts::statement::Definition;
 use toolcell_types::plan::{CallerIds, GO_MAX_BYTES, Go, PlanMount, Prepare, ToLauncher};
-use toolcell_types::{CellId, ControlId, ErrorCode, Limits, Problem};
+use toolcell_types::{CellId, ControlId, ControlSet, ErrorCode, Limits, Problem};
 
 use crate::calls::Place;
 use crate::daemon::Daemon;
@@ -149,6 +149,8 @@ fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
         Problem::new(ErrorCode::PermissionDenied, detail, "name an image that is there")
     })?;
     let submitted_on = daemon.clock.wall();
+    // Decoding took none but those of a control, and none at all but in ablation mode.
+    let ablated: ControlSet = request.request().ablate.iter().filter_map(|name| ControlId::parse(name)).collect();
     Ok(Definition {
         request: request.digest(),
         call_id: request.request().call_id.clone(),
@@ -158,16 +160,32 @@ fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
         limits: within_deadline(call.limits, request.left_ms(daemon.clock.monotonic())),
         mounts: request.request().mounts.clone(),
         labels: request.request().labels.clone(),
-        effect_channels: Vec::new(),
+        effect_channels: channels(&ablated),
         policy: daemon.policy.digest(),
         image: image.reference,
         submitter: asked.identity().submitter(),
         executor: daemon.executor.clone(),
-        // Decoding took none but those of a control, and none at all but in ablation mode.
-        ablated: request.request().ablate.iter().filter_map(|name| ControlId::parse(name)).collect(),
+        ablated,
         invocation_id: invocation_id(submitted_on),
         submitted_on,
     })
+}
+
+/// A sealed cell has no channel to the outside. Nobody knows where one leads that lacks a control, but where that only
+/// limits how much it uses.
+fn channels(ablated: &ControlSet) -> Vec<String> {
+    const LIMITS: [ControlId; 9] = [
+        ControlId::EnvironmentAllowlist,
+        ControlId::CgroupMemory,
+        ControlId::CgroupCpu,
+        ControlId::CgroupPids,
+        ControlId::Rlimits,
+        ControlId::TmpQuota,
+        ControlId::OutputCap,
+        ControlId::WallClock,
+        ControlId::CpuClock,
+    ];
+    if ablated.iter().all(|id| LIMITS.contains(&id)) { Vec::new() } else { vec!["ablation".to_owned()] }
 }
 
 /// A UUIDv7 of that time (RFC 9562): sorts by it, and 74 random bits keep it from being met again.

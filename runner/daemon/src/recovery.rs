@@ -147,7 +147,8 @@ async fn lose(daemon: &Daemon, attempt: &Attempt, leftovers_gone: bool) -> Resul
     // No process outlives a start of the machine.
     let tree_gone = leftovers_gone || definition.executor.boot_id != daemon.executor.boot_id;
     let seen = lost(tree_gone);
-    let Attested { effect, basis, status, is_error, error } = weigh(&seen, &[], &[]);
+    let Attested { effect, basis, status, is_error, error } =
+        weigh((&seen, !definition.effect_channels.is_empty()), &[], &[]);
     Ok(Outcome {
         definition,
         intent_index: entry.index,

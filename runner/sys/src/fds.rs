@@ -49,6 +49,14 @@ pub fn keep_over_exec(number: RawFd) -> io::Result<()> {
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Whether a descriptor number is open for its path alone (O_PATH, open(2)).
+#[must_use]
+pub fn is_path_only(number: RawFd) -> bool {
+    // SAFETY: fcntl(F_GETFL) takes any integer and fails with EBADF when it is no open descriptor; it changes nothing.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    flags != -1 && flags & libc::O_PATH != 0
+}
+
 /// Closes every descriptor from 3 up but those in `keep`.
 ///
 /// Only for a fresh child that ends by exec or `_exit`: descriptors that the parent's copied state still owns are

@@ -14,7 +14,7 @@ mod sysv;
 mod trial;
 mod user;
 
-pub use fds::{close_except, close_from, inherited_fd, keep_over_exec, limit_fds_to_stdio, peer_groups};
+pub use fds::{close_except, close_from, inherited_fd, is_path_only, keep_over_exec, limit_fds_to_stdio, peer_groups};
 pub use filter::{FilterInstruction, install_filter};
 pub use fork::{Child, ForkError, clone_process, exec, reset_signals, spawn};
 pub use memory::sealed_memory;

@@ -101,7 +101,9 @@ impl Live {
         };
         let cause = decide(&evidence);
         let limits_hit = self.limits_hit(&evidence, &cause);
-        EndReport { cause, limits_hit, usage, tree_gone }
+        // With the machine's own tree of groups in sight a process can have left, and no namespace takes it along.
+        let is_held = self.is_on(ControlId::NamespacePid) || self.is_on(ControlId::NamespaceMount);
+        EndReport { cause, limits_hit, usage, tree_gone: tree_gone && is_held }
     }
 
     /// Limits that were reached, each with where that was seen.

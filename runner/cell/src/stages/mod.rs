@@ -148,6 +148,10 @@ fn tool(spec: &CellSpec<'_>) -> Result<std::convert::Infallible, StageError> {
     }
     // Leaves the init's ids for the tool's own; without a fixup the capabilities stay until they are dropped by name.
     identity::become_tool(spec.ids, spec.off)?;
+    if !is_on(ControlId::NamespacePid) {
+        // Without a pid namespace nothing else ends it with its init, should the launcher be killed.
+        namespaces::die_with_init()?;
+    }
     // The bounding set needs CAP_SETPCAP, so it goes before the others.
     if !is_on(ControlId::Capabilities) {
         capabilities::keep()?;

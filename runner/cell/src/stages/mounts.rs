@@ -155,6 +155,8 @@ fn loosen(root: BorrowedFd<'_>, off: ControlSet) -> std::io::Result<()> {
     if off.has(ControlId::RootReadonly) {
         let attr = MountAttr { read_only: true, ..MountAttr::default() };
         clear_mount_attributes(root, attr, true)?;
+        // /dev is every cell's, and what one did to it all would have.
+        set_mount_attributes(beneath(root, "dev", OFlags::DIRECTORY)?.as_fd(), attr, false)?;
         if !off.has(ControlId::ProcMasked) {
             // That /proc is read-only is another control's.
             set_mount_attributes(beneath(root, "proc", OFlags::DIRECTORY)?.as_fd(), attr, true)?;

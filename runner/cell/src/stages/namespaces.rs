@@ -39,6 +39,12 @@ pub(super) fn die_with_launcher(control: BorrowedFd<'_>) -> Result<(), StageErro
     Ok(())
 }
 
+/// SIGKILL when the init ends. After the change of ids, which clears it.
+pub(super) fn die_with_init() -> Result<(), StageError> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .at(Stage::Namespaces, Op::DeathSignal)
+}
+
 /// Orphans of the tree come here to be reaped, as they do by themselves in a pid namespace (PR_SET_CHILD_SUBREAPER).
 pub(super) fn adopt_orphans() -> Result<(), StageError> {
     let own = rustix::process::getpid();

@@ -41,17 +41,16 @@ pub(super) fn install(spec: &CellSpec<'_>) -> Result<(), StageError> {
     rustix::io::fcntl_setfd(&spec.control, rustix::io::FdFlags::CLOEXEC).at(Stage::Stdio, Op::CloseFds)
 }
 
-/// What the launcher and the set-up have open stays open in the tool, but for sockets and pipes: by those the launcher
-/// judges, and hears from, this and other cells.
+/// Paths that the launcher and the set-up have open (O_PATH) stay open in the tool: folders of the machine, which lead on.
+/// Nothing else does: an open file is shared with the launcher, which judges this and other cells by its timers, its
+/// epoll, its sockets and its locks.
 fn keep_open() -> Result<(), StageError> {
     let entries = std::fs::read_dir("/proc/self/fd").at(Stage::Stdio, Op::ListFds)?;
     for entry in entries {
         let path = entry.at(Stage::Stdio, Op::ListFds)?.path();
         let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
-        let kind = rustix::fs::stat(&path).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
-        if let (Some(number @ 3..), Ok(kind)) = (number, kind)
-            && !kind.is_socket()
-            && !kind.is_fifo()
+        if let Some(number @ 3..) = number
+            && toolcell_sys::is_path_only(number)
         {
             toolcell_sys::keep_over_exec(number).at(Stage::Stdio, Op::ListFds)?;
         }

@@ -98,6 +98,9 @@ impl State {
             Err(errno) => file("look at", self.path.join(name), Err(errno)),
         };
         let (is_marked, is_new) = (is_there(ABLATION)?, !is_there(INSTANCE)?);
+        if is_marked {
+            self.must_be_a_file_of_the_starters(ABLATION)?;
+        }
         match (is_ablation, is_marked) {
             (true, true) | (false, false) => Ok(()),
             (true, false) if is_new => self.replace(ABLATION, &self.path.join(ABLATION), "controls may be off here\n"),
@@ -112,6 +115,18 @@ impl State {
                 "name another folder with --state, or start with --ablation",
             )),
         }
+    }
+
+    /// The daemon can make files here, too: its word about the mode is none.
+    fn must_be_a_file_of_the_starters(&self, name: &str) -> Result<(), ServeError> {
+        let path = self.path.join(name);
+        let stat = file("look at", &path, rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW))?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_file && stat.st_uid == rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        let why = "is not a file of the user who starts the daemon, and says that this is a state of ablation mode";
+        Err(refuse(&path, why, "look who made it, and remove it if it was not you"))
     }
 
     fn new_instance(&self, path: &Path) -> Result<String, ServeError> {

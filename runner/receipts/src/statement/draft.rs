@@ -171,7 +171,9 @@ pub(super) fn consistent(outcome: &Outcome) -> Result<(), StatementError> {
     let rules = [
         (outcome.effect != Effect::None || outcome.tree_gone, "effect none of a tree that was not seen gone"),
         (
-            outcome.effect != Effect::None || outcome.definition.effect_channels.is_empty(),
+            outcome.effect != Effect::None
+                || outcome.definition.effect_channels.is_empty()
+                || (outcome.started_on.is_none() && outcome.verdict != Verdict::Lost),
             "effect none although a channel was open",
         ),
         (
