@@ -209,14 +209,23 @@ impl Live {
             return;
         }
         if self.fault.is_none() {
-            self.fault = Some(Self::fault_of(error));
+            self.fault = Some(self.fault_of(error));
         }
         self.kill_tree();
     }
 
     /// A mount step that failed at one of the caller's mounts says at which.
-    fn fault_of(error: StageError) -> LaunchFault {
+    fn fault_of(&self, error: StageError) -> LaunchFault {
         let what = format!("{}: {}", error.op.as_str(), toolcell_types::names::errno(error.errno));
+        if error.op == Op::Loosen {
+            // As of an ordinary user's and a container's mounts, which come from a more privileged mount namespace.
+            let is_root = !self.is_on(ControlId::RootReadonly);
+            return LaunchFault::Control {
+                id: if is_root { ControlId::RootReadonly } else { ControlId::MountsNosuidNodev },
+                detail: format!("it cannot be switched off here, as flags of the machine's mounts are locked: {what}"),
+                remedy: "leave it on here, or start the instance as root of the machine".to_owned(),
+            };
+        }
         if error.stage == Stage::Mounts && matches!(error.op, Op::CallerPoint | Op::CallerAttach) {
             return LaunchFault::Mount { index: error.index, errno: error.errno, detail: what };
         }
