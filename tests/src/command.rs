@@ -11,7 +11,7 @@ use crate::wait::within;
 
 /// The most that one command line may take. A report of `doctor` is a start and four cells, ten times as slow in the virtual
 /// machine, beside whatever else runs there.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(1_200);
 
 /// What a program left behind.
 #[derive(Debug, Clone)]
