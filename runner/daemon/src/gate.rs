@@ -127,7 +127,7 @@ fn place(daemon: &Daemon, asked: &IdentifiedCall, call: &AdmittedCall) -> Result
     let digests = (request.digest(), request.identity());
     let whose = (call_key(asked), asked.identity().who().is_operator);
     // Decoding took this only in ablation mode.
-    let is_capped = request.request().ablate.iter().all(|name| name != ControlId::OutputCap.as_str());
+    let is_capped = !request.request().ablated().has(ControlId::OutputCap);
     let allowed = if is_capped { call.limits.output_limit_bytes } else { u64::MAX };
     let limits = Limits { output_limit_bytes: allowed, ..call.limits };
     daemon.calls.claim(whose, digests, Output::new(&limits)).map_err(|refused| {

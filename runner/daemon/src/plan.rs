@@ -150,7 +150,7 @@ fn define(daemon: &Daemon, admitted: &Admitted) -> Result<Definition, Problem> {
     })?;
     let submitted_on = daemon.clock.wall();
     // Decoding took none but those of a control, and none at all but in ablation mode.
-    let ablated: ControlSet = request.request().ablate.iter().filter_map(|name| ControlId::parse(name)).collect();
+    let ablated = request.request().ablated();
     Ok(Definition {
         request: request.digest(),
         call_id: request.request().call_id.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, LimitsPatch};
+use crate::{CallId, ControlId, ControlSet, LimitsPatch};
 
 /// A request to run a tool. Unknown members are refused, never ignored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,14 @@ pub struct CallRequest {
     /// Controls to switch off; only an instance in ablation mode takes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ablate: Vec<String>,
+}
+
+impl CallRequest {
+    /// The controls that `ablate` names. Of a request that was decoded these are all that stand there.
+    #[must_use]
+    pub fn ablated(&self) -> ControlSet {
+        self.ablate.iter().filter_map(|name| ControlId::parse(name)).collect()
+    }
 }
 
 /// One host path shown inside.

@@ -33,13 +33,10 @@ pub(crate) fn ablate(args: &AblateArgs) -> Result<Exit, Failure> {
     }
     args.html.as_deref().map_or(Ok(()), has_folder)?;
     let settings = Settings {
-        binary: std::env::current_exe().map_err(|error| Failure::plain(Exit::Failed, error))?,
-        folder: PathBuf::from(OUTSIDE),
         programs: args.programs.clone(),
-        battery,
         asked: asked(args),
         in_flight: usize::from(args.at_once),
-        canary: None,
+        ..with_all_on(battery)?
     };
     let report = match &args.instance.socket {
         Some(socket) => with_running(&settings, &Client::new(socket))?,
@@ -101,16 +98,20 @@ pub(crate) fn baseline(serve: &ServeArgs) -> Result<Report, Failure> {
         let remedy = error.remedy();
         Failure::new(Exit::Failed, error, remedy)
     })?;
-    let settings = Settings {
+    with_trial(serve, &with_all_on(battery)?)
+}
+
+/// One call of each probe, with all controls on.
+fn with_all_on(battery: Battery) -> Result<Settings, Failure> {
+    Ok(Settings {
         binary: std::env::current_exe().map_err(|error| Failure::plain(Exit::Failed, error))?,
         folder: PathBuf::from(OUTSIDE),
         programs: None,
         battery,
-        asked: Asked { controls: Vec::new(), pairs: Vec::new(), declared: false },
+        asked: Asked::default(),
         in_flight: AT_ONCE,
         canary: None,
-    };
-    with_trial(serve, &settings)
+    })
 }
 
 /// With an instance of its own, which switches controls off if that was asked for.
